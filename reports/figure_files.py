@@ -56,8 +56,13 @@ class PageFigure:
 
 def page_style(options: ReportOptions) -> FigureStyle:
     """How figures look on the page, whatever the style of their files."""
-    bars = options.bars == "devices"
-    return replace(SCREEN, x_scale=options.x_scale, y_scale=options.y_scale, device_bars=bars)
+    return replace(
+        SCREEN,
+        x_scale=options.x_scale,
+        y_scale=options.y_scale,
+        device_bars=options.bars == "devices",
+        units=options.units,
+    )
 
 
 def file_style(options: ReportOptions) -> FigureStyle:
@@ -70,6 +75,7 @@ def file_style(options: ReportOptions) -> FigureStyle:
         x_scale=page.x_scale,
         y_scale=page.y_scale,
         device_bars=page.device_bars,
+        units=page.units,
     )
 
 

@@ -88,7 +88,7 @@ def write_report(
             made = [each.figure.name for each in drawn]
             absent = [name for name in options.figures if name not in made]
             raise missing_figures(absent, schemes, options)
-        page = _render(schemes, tables, drawn, notes, lacking)
+        page = _render(schemes, options, tables, drawn, notes, lacking)
         (new / "index.html").write_text(page, encoding="utf-8")
     return Path(out) / "index.html"
 
@@ -123,6 +123,7 @@ def _write_tables(schemes: list[Scheme], options: ReportOptions, folder: Path) -
 
 def _render(
     schemes: list[Scheme],
+    options: ReportOptions,
     tables: dict[str, Table],
     figures: list[PageFigure],
     notes: list[str],
@@ -149,7 +150,7 @@ def _render(
         claims=compare_with_liu(schemes),
         threshold_notes=threshold_notes(schemes),
         axis_notes=notes,
-        chart_data=as_script_text(chart_data(schemes, swept_keys(schemes))),
+        chart_data=as_script_text(chart_data(schemes, swept_keys(schemes), options.units)),
         lacking=lacking,
         pivots=[table for name, table in tables.items() if "-by-" in name],
         finished=sum(len(scheme.runs) for scheme in schemes),

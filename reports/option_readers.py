@@ -6,6 +6,8 @@ from typing import Any
 
 from edgesim.scenario.fields import Word
 from edgesim.scenario.section import Reader, refuse
+from edgesim.scenario.units import UnitError, parse
+from reports.axis_units import SI_UNITS, USUAL_UNITS, AxisUnits
 
 METRICS = ("accuracy", "loss", "rho", "latency", "energy")  # METRIC-by-KEY is a figure of a sweep
 FIGURES = (
@@ -107,6 +109,24 @@ def _flat(given: dict[Any, Any], prefix: str) -> dict[str, Any]:
         inner = isinstance(value, dict)
         flat |= _flat(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
     return flat
+
+
+class Units(Reader[AxisUnits]):
+    """A mapping from quantities of figures to the units of their axes."""
+
+    allowed = f"a mapping from {', '.join(SI_UNITS)} to a unit, such as {{latency: s, energy: mJ}}"
+
+    def read(self, given: object) -> AxisUnits:
+        if not isinstance(given, dict) or not given:
+            raise refuse(given, f"; write {self.allowed}")
+        for name, symbol in given.items():
+            Word(tuple(SI_UNITS)).read(name)
+            try:
+                parse(f"1 {symbol}", SI_UNITS[name])
+            except UnitError:
+                usual = getattr(USUAL_UNITS, name)
+                raise refuse(symbol, f"; write a unit of {name}, such as {usual}", name) from None
+        return AxisUnits(**{name: str(symbol).strip() for name, symbol in given.items()})
 
 
 class Columns(Reader[int]):

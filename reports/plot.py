@@ -201,7 +201,7 @@ def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
     schemes = schemes_of(runs)
     axes = curves_on_axes(schemes, ax, x, LATENCY)
     for limit_s in thresholds_s(schemes):
-        label = threshold_label(limit_s * 1e3)
+        label = threshold_label(limit_s)
         if label not in axes.get_legend_handles_labels()[1]:  # of an earlier call
             axes.axhline(limit_s * 1e3, **THRESHOLD_LINE, label=label)
     axes.set_ylim(bottom=0, auto=None)  # the next call may need more room above

@@ -16,11 +16,13 @@ from edgesim.scenario.fields import Word
 from edgesim.scenario.overrides import parse_override
 from edgesim.scenario.section import Section, ValueRefusedError, key, reader_of, refuse
 from edgesim.scenario.yaml_text import EmptyFileError, read_file
+from reports.axis_units import USUAL_UNITS, AxisUnits
 from reports.option_readers import (
     Columns,
     DisplayNames,
     FigureNames,
     KeyValues,
+    Units,
     Words,
     metric_figure,
     shown_by,
@@ -53,6 +55,11 @@ class ReportOptions(Section):
     )
     x_scale: Annotated[str, Word(SCALES)] = key("the x axes of curves", "log", "auto")
     y_scale: Annotated[str, Word(SCALES)] = key("the y axes of curves", "log", "auto")
+    units: Annotated[AxisUnits, Units()] = key(
+        "the units of the axes of figures, not of tables; default: ms, s, Mbit, J",
+        "{latency: s, energy: mJ}",
+        USUAL_UNITS,
+    )
     along: Annotated[str, Word()] = key(
         "the swept key of the x axis; default: each in turn", "network.bandwidth", ""
     )

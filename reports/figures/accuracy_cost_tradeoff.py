@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.errors import counted
+from reports.axis_units import USUAL_UNITS
 from reports.run_data.scheme_grouping import Scheme, target_accuracies
 from reports.run_data.statistics.metrics import ACCURACY, ENERGY, LATENCY, Metric
 from reports.run_data.statistics.seed_intervals import Estimate, estimate, target_estimate
@@ -32,9 +33,9 @@ from reports.styling.point_labels import PointLabel, label_points
 from reports.styling.table_formats import SCHEME, TARGET, Column, Table, decimals, significant
 
 COSTS = (
-    ("time_s", 1.0, "simulated time (s)"),
-    ("bits", 1e-6, "payload (Mbit)"),
-    ("energy_j", 1.0, "energy (J)"),
+    ("time_s", "simulated time", "time"),
+    ("bits", "payload", "bits"),
+    ("energy_j", "energy", "energy"),
 )
 FRONT_LINE: dict[str, Any] = {"color": INK, "lw": 0.8, "ls": ":", "zorder": 1}
 NAME_CHARACTERS = 22  # of a line beside a panel that fills a column
@@ -67,7 +68,7 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
     size = style.marker_pt * 1.3
     figure, panels = two_panels(style, 3.2, 2.2)
     for panel, cost in zip(panels, (LATENCY, ENERGY), strict=True):
-        x = [estimate(scheme, cost.of) for scheme in schemes]
+        x, (scale, title) = [estimate(s, cost.of) for s in schemes], cost.axis(style.units)
         best = pareto_front([one.mean for one in x], [one.mean for one in y])
         for i, scheme in enumerate(schemes):
             look = styles[scheme.series]
@@ -77,20 +78,20 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
             kind = look.points | {"ms": size * (1 + LARGER * min(above, 3))}
             kind |= {
                 "mfc": look.colour if i in best else "white",
-                "xerr": _half(x[i], cost.scale),
+                "xerr": _half(x[i], scale),
                 "yerr": _half(y[i], 100.0),
             }
-            panel.errorbar(x[i].mean * cost.scale, y[i].mean * 100, elinewidth=0.7, **kind)
+            panel.errorbar(x[i].mean * scale, y[i].mean * 100, elinewidth=0.7, **kind)
             if y[i].dots and len(x[i].dots) == len(y[i].dots):
-                across, up = np.array(x[i].dots) * cost.scale, np.array(y[i].dots) * 100
+                across, up = np.array(x[i].dots) * scale, np.array(y[i].dots) * 100
                 draw_seeds(panel, across, up, look.colour)
-        panel.set_xlabel(cost.title)
+        panel.set_xlabel(title)
         set_scales(panel, style)
         from_zero(panel)
         # the best accuracy for a price; what costs still more gains nothing
         dear = panel.get_xlim()[1]
         heights = [y[i].mean * 100 for i in (*best, *best[-1:])]
-        prices = [*(x[i].mean * cost.scale for i in best), dear][: len(heights)]
+        prices = [*(x[i].mean * scale for i in best), dear][: len(heights)]
         panel.step(prices, heights, where="post", **FRONT_LINE)
         panel.set_xlim(right=dear)
         within_percent(panel)
@@ -103,17 +104,17 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
     legend(figure, panels[0], style, handles)
     if any(scheme.point for scheme in schemes):
         for panel, cost in zip(panels, (LATENCY, ENERGY), strict=True):
-            label_points(figure, panel, _point_labels(schemes, cost))
+            label_points(figure, panel, _point_labels(schemes, cost, cost.axis(style.units)[0]))
     return figure
 
 
-def _point_labels(schemes: list[Scheme], cost: Metric) -> list[PointLabel]:
+def _point_labels(schemes: list[Scheme], cost: Metric, scale: float) -> list[PointLabel]:
     """The swept values of each scheme beside its point, those on the front first."""
     x, y = ([estimate(scheme, of).mean for scheme in schemes] for of in (cost.of, ACCURACY.of))
     best = pareto_front(x, y)
     rest = [i for i in range(len(schemes)) if i not in best and not math.isnan(x[i] + y[i])]
     return [
-        PointLabel(x[i] * cost.scale, y[i] * 100, ", ".join(schemes[i].numbers.values()))
+        PointLabel(x[i] * scale, y[i] * 100, ", ".join(schemes[i].numbers.values()))
         for i in (*best, *rest)
     ]
 
@@ -166,7 +167,8 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     size = (style.width_in, height + 0.2 if style.wide else 3 * height)
     figure, panels = panels_side_by_side(style, len(COSTS), size, share_y=True)
     looks = [_target_look(j) for j in range(len(targets))]
-    for panel, (name, scale, title) in zip(panels, COSTS, strict=True):
+    for panel, (name, *axis) in zip(panels, COSTS, strict=True):
+        scale, title = style.units.axis(*axis)
         for i, scheme in enumerate(schemes):
             colour = styles[scheme.series].colour
             for j, target in enumerate(targets):
@@ -237,7 +239,8 @@ def target_cost_table(schemes: list[Scheme]) -> Table:
         Column("seeds_reached", "Seeds that reached it"),
         Column("seeds", "Seeds"),
     ]
-    for name, scale, title in COSTS:
+    for name, *axis in COSTS:
+        scale, title = USUAL_UNITS.axis(*axis)
         columns += [
             Column(name, f"To it: {title}", significant(4, scale)),
             Column(f"{name}_ci95", "± 95 %", significant(3, scale), half_of=name),

@@ -27,38 +27,38 @@ from reports.styling.table_formats import SCHEME, Column, Table, significant
 
 
 class Abscissa(NamedTuple):
-    """What a curve is drawn against: an attribute of `RoundCurve`, a factor, and the title."""
+    """What a curve is drawn against: an attribute of `RoundCurve`, title and unit."""
 
     attribute: str
-    scale: float
     title: str
+    unit: str
 
 
 ABSCISSAS = {
-    "time": Abscissa("time_s", 1.0, "simulated time (s)"),
-    "rounds": Abscissa("rounds", 1.0, "global round"),
-    "bits": Abscissa("bits", 1e-6, "payload, up and down (Mbit)"),
-    "energy": Abscissa("energy_j", 1.0, "energy, all devices (J)"),
+    "time": Abscissa("time_s", "simulated time", "time"),
+    "rounds": Abscissa("rounds", "global round", ""),
+    "bits": Abscissa("bits", "payload, up and down", "bits"),
+    "energy": Abscissa("energy_j", "energy, all devices", "energy"),
 }
 
 
 class Ordinate(NamedTuple):
-    """What a curve shows: a column of rounds, a factor, the title, and whether zero bounds it."""
+    """What a curve shows: a column of rounds, title and unit, and whether zero bounds it."""
 
     column: str
-    scale: float
     title: str
+    unit: str
     may_be_negative: bool = False
 
 
-ACCURACY = Ordinate("accuracy", 100.0, "test accuracy (%)")
-LOSS = Ordinate("loss", 1.0, "test loss")
-LATENCY = Ordinate("latency_s", 1e3, "latency per round (ms)")
+ACCURACY = Ordinate("accuracy", "test accuracy", "%")
+LOSS = Ordinate("loss", "test loss", "")
+LATENCY = Ordinate("latency_s", "latency per round", "latency")
 
 
 def own_metric(column: str) -> Ordinate:
     """A metric of the user's own, whose unit and sign nobody knows, under its own name."""
-    return Ordinate(column, 1.0, column, may_be_negative=True)
+    return Ordinate(column, column, "", may_be_negative=True)
 
 
 def learning_curves(
@@ -95,22 +95,23 @@ def draw_curves(
         styles: label -> looks.
         shown: what the lines show.
         against: a name in `ABSCISSAS`.
-        style: its scales, and whether there are bars over devices.
+        style: its scales and units, and whether there are bars over devices.
     """
     curves = [(scheme, round_curve(scheme, shown.column)) for scheme in schemes]
     found = [(scheme, curve) for scheme, curve in curves if curve is not None]
     axis = ABSCISSAS[against]
+    (across, x_title), (up, y_title) = (style.units.axis(*each[1:3]) for each in (axis, shown))
     for i, (scheme, curve) in enumerate(found):
         markers = staggered(i, len(found), len(curve.rounds)) | {"label": wrap(scheme.label)}
-        x, look = getattr(curve, axis.attribute) * axis.scale, styles[scheme.label]
-        panel.plot(x, curve.mean * shown.scale, **look.line, **markers)
-        draw_interval(panel, x, curve, shown.scale, look.colour)
+        x, look = getattr(curve, axis.attribute) * across, styles[scheme.label]
+        panel.plot(x, curve.mean * up, **look.line, **markers)
+        draw_interval(panel, x, curve, up, look.colour)
         if style.device_bars and curve.devices_std is not None:
             bars: dict[str, Any] = {"ecolor": look.colour, "elinewidth": 0.8, "alpha": 0.5}
             bars["errorevery"] = markers["markevery"]
-            std = curve.devices_std * shown.scale
-            panel.errorbar(x, curve.mean * shown.scale, std, fmt="none", **bars)
-    panel.set(xlabel=axis.title, ylabel=shown.title)
+            std = curve.devices_std * up
+            panel.errorbar(x, curve.mean * up, std, fmt="none", **bars)
+    panel.set(xlabel=x_title, ylabel=y_title)
     panel.margins(x=0.02)
     spent = np.concatenate([np.asarray(line.get_xdata()) for line in panel.lines] or [np.ones(1)])
     spent = spent[spent > 0]

@@ -21,12 +21,16 @@ def payload_and_energy(schemes: list[Scheme], style: FigureStyle) -> Figure:
     rows = len(schemes)
     figure, (left, right) = two_panels(style, 1.3 + 0.42 * rows, 0.8 + 0.3 * rows, False)
     bits, joules = bits_per_round(schemes), joules_per_round(schemes)
-    megabits = {name: [value / 1e6 for value in row] for name, row in bits.items()}
-    stacked_bars(left, schemes, megabits, LINK_COLOURS, hatches(bits, style), "Mbit")
     used = {name: row for name, row in joules.items() if any(row)}
-    stacked_bars(right, schemes, used, phase_colours(joules), hatches(used, style), "J")
-    left.set_xlabel("payload per round, all devices (Mbit)")
-    right.set_xlabel("energy per round, all devices (J)")
+    for panel, name, rows_si, colours, unit in (
+        (left, "payload", bits, LINK_COLOURS, "bits"),
+        (right, "energy", used, phase_colours(joules), "energy"),
+    ):
+        scale, title = style.units.axis(f"{name} per round, all devices", unit)
+        parts = {part: [value * scale for value in row] for part, row in rows_si.items()}
+        symbol = getattr(style.units, unit)
+        stacked_bars(panel, schemes, parts, colours, hatches(parts, style), symbol)
+        panel.set_xlabel(title)
     return figure
 
 

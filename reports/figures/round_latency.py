@@ -51,27 +51,29 @@ SLOWEST, MEAN = "slowest device", "mean device"
 def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
     """Latency of the rounds (mean, range) and over the rounds, with the threshold T_th."""
     styles = scheme_styles(schemes, style.grey)
-    rows = max(5, len(schemes))
+    rows, (scale, title) = max(5, len(schemes)), latency_axis(style)
     figure, (left, right) = two_panels(style, 0.9 + 0.42 * rows, 0.3 + 0.3 * rows, False)
     for i, scheme in enumerate(schemes):
-        look, value = styles[scheme.label], latencies_s(scheme) * 1e3
+        look, value = styles[scheme.label], latencies_s(scheme) * scale
         ends = [value.min(), value.max()]
         left.plot(ends, [i, i], color=look.colour, lw=3, alpha=0.45, solid_capstyle="butt")
-        left.plot(mean_latency_s(scheme) * 1e3, i, **look.points, zorder=3)
+        left.plot(mean_latency_s(scheme) * scale, i, **look.points, zorder=3)
         curve = round_curve(scheme, "latency_s")
         if curve is not None:
             markers = staggered(i, len(schemes), len(curve.rounds)) | {"label": wrap(scheme.label)}
-            right.plot(curve.rounds, curve.mean * 1e3, **look.line, **markers)
-            draw_interval(right, curve.rounds, curve, 1e3, look.colour)
-    means = [f"{significant(4)(mean_latency_s(scheme) * 1e3)} ms" for scheme in schemes]
-    row_labels(left, [scheme.label for scheme in schemes], means)
+            right.plot(curve.rounds, curve.mean * scale, **look.line, **markers)
+            draw_interval(right, curve.rounds, curve, scale, look.colour)
+    means = [significant(4)(mean_latency_s(scheme) * scale) for scheme in schemes]
+    unit = style.units.latency
+    row_labels(left, [scheme.label for scheme in schemes], [f"{mean} {unit}" for mean in means])
     rows_from_above(left, len(schemes))
-    limits = _thresholds_ms(schemes)
-    for limit in limits:
-        left.axvline(limit, **THRESHOLD_LINE)
-        right.axhline(limit, **THRESHOLD_LINE, label=threshold_label(limit))
-    left.set(xlabel="latency per round (ms): mean, min to max")
-    right.set(xlabel="global round", ylabel="latency per round (ms)")
+    limits_s = thresholds_s(schemes)
+    for limit_s in limits_s:
+        left.axvline(limit_s * scale, **THRESHOLD_LINE)
+        name = threshold_label(limit_s, style.units)
+        right.axhline(limit_s * scale, **THRESHOLD_LINE, label=name)
+    left.set(xlabel=f"{title}: mean, min to max")
+    right.set(xlabel="global round", ylabel=title)
     whole_numbers(right.xaxis)
     own = "log" if _spans_decades(schemes) else "linear"
     set_scales(right, style, y=own)
@@ -80,12 +82,13 @@ def latency_by_round(schemes: list[Scheme], style: FigureStyle) -> Figure:
     if right.get_yscale() == "linear":
         left.set_xlim(0, left.get_xlim()[1] * 1.02)
         right.set_ylim(0, right.get_ylim()[1] * 1.02)
-    _name_thresholds(left, limits)
+    _name_thresholds(left, limits_s, style)
     return figure
 
 
-def _thresholds_ms(schemes: list[Scheme]) -> list[float]:
-    return [limit_s * 1e3 for limit_s in thresholds_s(schemes)]
+def latency_axis(style: FigureStyle) -> tuple[float, str]:
+    """From seconds to the unit of latencies, and the title of their axis."""
+    return style.units.axis("latency per round", "latency")
 
 
 def _spans_decades(schemes: list[Scheme]) -> bool:
@@ -94,42 +97,45 @@ def _spans_decades(schemes: list[Scheme]) -> bool:
     return bool(0 < 30 * values.min() < values.max())
 
 
-def _name_thresholds(panel: Axes, limits_ms: list[float]) -> None:
+def _name_thresholds(panel: Axes, limits_s: list[float], style: FigureStyle) -> None:
     """Write each threshold above its line, or all above one where their names would touch."""
-    names = [f"{limit:.4g} ms" for limit in limits_ms]
-    apart = [threshold_label(limit) for limit in limits_ms[:1]] + names[1:]
-    written = [_above(panel, *each) for each in zip(limits_ms, apart, strict=True)]
+    limits = [limit_s * latency_axis(style)[0] for limit_s in limits_s]
+    names = [f"{limit:.4g} {style.units.latency}" for limit in limits]
+    apart = [threshold_label(limit_s, style.units) for limit_s in limits_s[:1]] + names[1:]
+    written = [_above(panel, *each) for each in zip(limits, apart, strict=True)]
     boxes = [text.get_window_extent() for text in written]
     if any(one.overlaps(other) for one, other in combinations(boxes, 2)):
         for text in written:
             text.remove()
         between = ", " if len(names) <= 3 else " to "
         shown = names if len(names) <= 3 else [names[0], names[-1]]
-        _above(panel, limits_ms[0], f"thresholds {between.join(shown)}")
+        _above(panel, limits[0], f"thresholds {between.join(shown)}")
 
 
-def _above(panel: Axes, limit_ms: float, name: str) -> Text:
+def _above(panel: Axes, limit: float, name: str) -> Text:
     """A text above the line of a threshold, towards the side where there is room."""
     place = blended_transform_factory(panel.transData, panel.transAxes)
-    across = panel.transAxes.inverted().transform(panel.transData.transform((limit_ms, 0)))[0]
+    across = panel.transAxes.inverted().transform(panel.transData.transform((limit, 0)))[0]
     side = "left" if across < 0.6 else "right"
-    return panel.text(limit_ms, 1.01, name, color=THRESHOLD, transform=place, ha=side, va="bottom")
+    return panel.text(limit, 1.01, name, color=THRESHOLD, transform=place, ha=side, va="bottom")
 
 
 def latency_cdf(schemes: list[Scheme], style: FigureStyle) -> Figure:
     """Share of the rounds (all seeds) that took at most so long, with the threshold T_th."""
     styles = scheme_styles(schemes, style.grey)
     figure, panel = one_panel(style, 3.2, 2.5)
+    scale, title = latency_axis(style)
     for scheme in schemes:
         look, (x, y) = styles[scheme.label], distribution(scheme)
         kind = look.line | {"markevery": max(1, len(x) // 6), "label": wrap(scheme.label)}
-        panel.step(np.r_[x[0], x] * 1e3, np.r_[0.0, y] * 100, where="post", **kind)
-    limits = _thresholds_ms(schemes)
-    for limit in limits:
-        panel.axvline(limit, **THRESHOLD_LINE)
-    panel.set(xlabel="latency per round (ms)", ylabel="share of rounds (%)", ylim=(-2, 104))
+        panel.step(np.r_[x[0], x] * scale, np.r_[0.0, y] * 100, where="post", **kind)
+    limits_s = thresholds_s(schemes)
+    for limit_s in limits_s:
+        panel.axvline(limit_s * scale, **THRESHOLD_LINE)
+    panel.set(xlabel=title, ylabel="share of rounds (%)", ylim=(-2, 104))
     set_scales(panel, style, x="log" if _spans_decades(schemes) else "linear")
-    legend(figure, panel, style, threshold_handles(limits) if len(limits) <= 4 else ())
+    handles = threshold_handles(limits_s, style.units) if len(limits_s) <= 4 else ()
+    legend(figure, panel, style, handles)
     return figure
 
 
@@ -160,11 +166,12 @@ def latency_by_phase(schemes: list[Scheme], style: FigureStyle) -> Figure | None
     names = [*ordered_phases(phases), WAITING]
     colours, hatched = phase_colours(names), hatches(names, style)
     figure, panels = two_panels(style, 1.3 + 0.42 * len(schemes), 0.8 + 0.34 * len(schemes), False)
+    scale, title = latency_axis(style)
     for panel, who in zip(panels, parts, strict=True):
-        rows = {name: [each.get(name, 0.0) * 1e3 for each in parts[who]] for name in names}
-        rows = {name: row for name, row in rows.items() if max(row) > 1e-6}
-        stacked_bars(panel, schemes, rows, colours, hatched, "ms")
-        panel.set_xlabel(f"latency per round (ms), {who}")
+        rows_s = {name: [each.get(name, 0.0) for each in parts[who]] for name in names}
+        rows = {n: [s * scale for s in row] for n, row in rows_s.items() if max(row) > 1e-9}
+        stacked_bars(panel, schemes, rows, colours, hatched, style.units.latency)
+        panel.set_xlabel(f"{title}, {who}")
     return figure
 
 

@@ -107,17 +107,18 @@ def round_timeline(schemes: list[Scheme], style: FigureStyle) -> Figure:
     figure = Figure(figsize=(style.width_in, height), layout="constrained")
     panels = figure.subplots(rows, columns, sharex=same_axis, squeeze=False).ravel()
     drawn: set[str] = set()
+    scale, name = style.units.axis("time since the start of the round", "latency")
     for panel, scheme, each in zip(panels, schemes, logged, strict=False):
-        drawn |= _draw_round(panel, scheme, each, fill)
+        drawn |= _draw_round(panel, scheme, each, fill, scale)
     for panel in panels[len(schemes) :]:
         panel.set_visible(False)
     for panel in panels[max(0, len(schemes) - columns) if same_axis else 0 : len(schemes)]:
-        panel.set_xlabel("time since the start of the round (ms)")
+        panel.set_xlabel(name)
         panel.tick_params(labelbottom=True)
     for panel in panels:
         panel.set_xlim(left=0)
     handles: list[Artist] = [Patch(label=wrap(p), **fill[p]) for p in fill if p in drawn]
-    handles += _line_handles(schemes, logged)
+    handles += _line_handles(schemes, logged, style)
     name_marks(figure, handles, 8 if style.wide else 4)
     return figure
 
@@ -133,20 +134,20 @@ def name_marks(figure: Figure, handles: list[Artist], most: int) -> None:
 
 
 def _draw_round(
-    panel: Axes, scheme: Scheme, logged: LoggedRound, fill: dict[str, dict[str, Any]]
+    panel: Axes, scheme: Scheme, logged: LoggedRound, fill: dict[str, dict[str, Any]], scale: float
 ) -> set[str]:
     """Bars of one scheme; returns the phases that have a visible length."""
     shown = shown_devices(logged)
     lane = {device: i for i, device in enumerate(shown)}
     spans, start = logged.spans[logged.spans["device"].isin(shown)], logged.start_s
-    drawn = draw_spans(panel, spans, lane, fill, start, 1e3)
+    drawn = draw_spans(panel, spans, lane, fill, start, scale)
     for (device, edge_round), status in logged.status.items():
         if device in lane:
             own = spans[(spans["device"] == device) & (spans["edge_round"] == edge_round)]
-            _mark_status(panel, lane[device], status, own["end_s"].max(), start)
+            _mark_status(panel, lane[device], status, (own["end_s"].max() - start) * scale)
     if scheme.threshold_s is not None:
         line = THRESHOLD_LINE | {"path_effects": white_edge(0.9)}
-        panel.axvline(scheme.threshold_s * 1e3, **line)
+        panel.axvline(scheme.threshold_s * scale, **line)
     panel.set_title(wrap(scheme.label))
     name_lanes(panel, shown)
     return drawn
@@ -200,16 +201,16 @@ def name_lanes(panel: Axes, shown: list[int]) -> None:
     panel.grid(axis="y", visible=False)
 
 
-def _mark_status(panel: Axes, lane: int, status: str, end_s: float, start_s: float) -> None:
+def _mark_status(panel: Axes, lane: int, status: str, end: float) -> None:
     """A mark where a job came late or failed; a word for a device that was left out."""
-    if status in STATUS_MARKS and not math.isnan(end_s):
+    if status in STATUS_MARKS and not math.isnan(end):
         mark: dict[str, Any] = STATUS_MARKS[status] | {
             "clip_on": False,
             "path_effects": white_edge(1.1),
         }
-        panel.plot((end_s - start_s) * 1e3, lane, **mark)
+        panel.plot(end, lane, **mark)
     elif status == "infeasible":
-        panel.text(0.2, lane, " infeasible, left out", va="center", color=INK)
+        panel.text(0.0, lane, " infeasible, left out", va="center", color=INK)
 
 
 def white_edge(width_pt: float) -> list[AbstractPathEffect]:
@@ -217,10 +218,12 @@ def white_edge(width_pt: float) -> list[AbstractPathEffect]:
     return [Stroke(linewidth=width_pt + 1.4, foreground="white"), Normal()]
 
 
-def _line_handles(schemes: list[Scheme], logged: list[LoggedRound]) -> list[Line2D]:
-    limits = sorted({s.threshold_s * 1e3 for s in schemes if s.threshold_s is not None})
-    handles = threshold_handles(limits[:1])
-    if len(limits) > 1:
+def _line_handles(
+    schemes: list[Scheme], logged: list[LoggedRound], style: FigureStyle
+) -> list[Line2D]:
+    limits_s = sorted({s.threshold_s for s in schemes if s.threshold_s is not None})
+    handles = threshold_handles(limits_s[:1], style.units)
+    if len(limits_s) > 1:
         handles[0].set_label("threshold")
     for status, mark in STATUS_MARKS.items():
         if any((each.status == status).any() for each in logged):

@@ -118,9 +118,10 @@ def sweep_curves(
     if not any(len(line.x) > 1 for line in lines):
         return None
     figure, panel = one_panel(style, 3.2, 2.6)
+    scale, title = metric.axis(style.units)
     for i, (line, look) in enumerate(zip(lines, _styles(schemes, lines, style), strict=True)):
-        mean = np.array([y.mean for y in line.y]) * metric.scale
-        half = np.nan_to_num([y.half for y in line.y]) * metric.scale
+        mean = np.array([y.mean for y in line.y]) * scale
+        half = np.nan_to_num([y.half for y in line.y]) * scale
         # the earlier ones look out from behind
         kind = look.line | {
             "ms": style.marker_pt * (1.6 - 0.6 * i / len(lines)),
@@ -129,7 +130,7 @@ def sweep_curves(
         interval = half if half.any() else None
         panel.errorbar(line.x, mean, interval, capsize=2.0, elinewidth=0.8, **kind)
         for x, y in zip(line.x, line.y, strict=True):
-            dots = np.array(y.dots) * metric.scale
+            dots = np.array(y.dots) * scale
             draw_seeds(panel, np.full(len(dots), x), dots, look.colour)
     values = sorted({value for line in lines for value in line.x})
     wide = values[0] > 0 and values[-1] >= 20 * values[0]
@@ -137,9 +138,9 @@ def sweep_curves(
     if panel.get_xscale() == "linear" and len(values) <= 8:
         panel.set_xticks(values, [f"{value:g}" for value in values])
     if along.key == LATENCY_KEY and metric is LATENCY:
-        limits = [parse(f"{value!r} {along.unit}", "s") * 1e3 for value in values]
+        limits = [parse(f"{value!r} {along.unit}", "s") * scale for value in values]
         panel.plot(values, limits, **THRESHOLD_LINE, label="threshold", zorder=1)
-    panel.set(xlabel=along.title, ylabel=metric.title)
+    panel.set(xlabel=along.title, ylabel=title)
     panel.margins(x=0.04)
     if metric is ACCURACY:
         within_percent(panel)
@@ -166,7 +167,7 @@ def sweep_table(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric)
     columns = (
         Column("scheme", "Scheme", number=False),
         *(Column(key.column, key.title, lambda value: f"{value:g}") for key in keys),
-        Column(metric.column, metric.title, show),
+        Column(metric.column, metric.axis()[1], show),
         Column(f"{metric.column}_ci95", "± 95 %", show, half_of=metric.column),
         Column("seeds", "Seeds"),
     )

@@ -67,18 +67,18 @@ def sweep_map_figure(
     width = style.width_in if columns > 1 else min(style.width_in, 4.6)
     across, up = wrap(keys[0].title), wrap(keys[1].title, UPWARDS)
     # the titles of rows and of colours run upwards and must fit
-    letter_in = 0.6 * style.text_pt / 72
+    letter_in, (scale, name) = 0.6 * style.text_pt / 72, metric.axis(style.units)
     tall = max(0.26 * len(maps[0].y) + 1.0, letter_in * max(map(len, up.splitlines())))
     tall += 0.25 * across.count("\n")
-    title = letter_in * len(metric.title) + 0.3
+    title = letter_in * len(name) + 0.3
     figure = Figure(figsize=(width, max(rows * tall + 0.3, title)), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    values = np.concatenate([each.grid.ravel() for each in maps]) * metric.scale
+    values = np.concatenate([each.grid.ravel() for each in maps]) * scale
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     # one object: limits that are equal are widened for all panels at once
     norm = Normalize(low, high)
     for panel, (label, grid, x, y) in zip(panels, maps, strict=False):
-        grid = grid * metric.scale
+        grid = grid * scale
         image = panel.imshow(grid, cmap="cividis", aspect="auto", origin="lower", norm=norm)
         panel.set(xlabel=across, ylabel=up)
         panel.set_title(wrap(label))
@@ -90,7 +90,7 @@ def sweep_map_figure(
     for panel in panels[len(maps) :]:
         panel.set_visible(False)
     shown = list(panels[: len(maps)])
-    figure.colorbar(image, ax=shown, pad=0.015, aspect=25).set_label(metric.title)
+    figure.colorbar(image, ax=shown, pad=0.015, aspect=25).set_label(name)
     return figure
 
 

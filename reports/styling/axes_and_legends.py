@@ -18,6 +18,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from reports.axis_units import USUAL_UNITS, AxisUnits
 from reports.styling.figure_style import THRESHOLD_LINE, FigureStyle
 from reports.styling.unbroken_units import unbroken
 
@@ -81,14 +82,15 @@ def wrap(label: str, most: int = 34) -> str:
     return f"\N{ZERO WIDTH SPACE}{lines}" if lines.startswith("_") else lines
 
 
-def threshold_handles(limits_ms: Sequence[float]) -> list[Line2D]:
+def threshold_handles(limits_s: Sequence[float], units: AxisUnits) -> list[Line2D]:
     """A legend's entries for some latency thresholds."""
-    return [Line2D([], [], **THRESHOLD_LINE, label=threshold_label(limit)) for limit in limits_ms]
+    names = [threshold_label(limit, units) for limit in limits_s]
+    return [Line2D([], [], **THRESHOLD_LINE, label=name) for name in names]
 
 
-def threshold_label(limit_ms: float) -> str:
+def threshold_label(limit_s: float, units: AxisUnits = USUAL_UNITS) -> str:
     """What the line of a latency threshold is called."""
-    return f"threshold {limit_ms:.4g} ms"
+    return f"threshold {limit_s * units.axis('', 'latency')[0]:.4g} {units.latency}"
 
 
 def legend(

@@ -13,6 +13,8 @@ from typing import Any
 
 import matplotlib
 
+from reports.axis_units import USUAL_UNITS, AxisUnits
+
 COLUMN_IN, PAGE_IN = 3.5, 7.4  # widths: an IEEE column, and the page
 INK, QUIET, GRID = "#222222", "#666666", "#DDDDDD"
 THRESHOLD = "#B3261E"
@@ -26,6 +28,7 @@ class FigureStyle:
     grey: readable without colour.     serif: letters as in the text of a paper.
     x_scale, y_scale: "linear" or "log", of curves; "auto": what suits the data.
     device_bars: learning curves have bars of one standard deviation over devices.
+    units: of the axes.
     """
 
     name: str
@@ -38,6 +41,7 @@ class FigureStyle:
     x_scale: str = "auto"
     y_scale: str = "auto"
     device_bars: bool = False
+    units: AxisUnits = USUAL_UNITS
 
     @property
     def wide(self) -> bool:

@@ -75,7 +75,7 @@ def _pivot(
             cells.setdefault(row, {})[found_at] = estimate(scheme, metric.of)
     if not any(len(found) > 1 for found in cells.values()):
         return None
-    show = decimals(1, metric.scale) if metric.scale == 100 else significant(4, metric.scale)
+    show = decimals(1, metric.scale) if metric.unit == "%" else significant(4, metric.scale)
     best = metric.best if can_be_ranked(schemes) else ""
     columns = [Column("scheme", "Scheme", number=False)]
     columns += [Column(key.column, key.title, lambda value: f"{value:g}") for key in down]

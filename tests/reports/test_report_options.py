@@ -147,6 +147,13 @@ def test_a_file_without_an_option_has_the_defaults(tmp_path, text):
     [
         (["style=ieee", "style.font=serif"], "style.font cannot be set, because style is not a "),
         (
+            ["units={latency: km}"],
+            'units.latency="km"; write a unit of latency, such as ms',
+        ),
+        (["units={latency: 5 s}"], 'units.latency="5 s"; write a unit of latency, such as ms'),
+        (["units={latencies: s}"], 'units="latencies"; did you mean latency?'),
+        (["units=s"], 'units="s"; write a mapping from latency, time, bits, energy to a unit'),
+        (
             ["formats=[pdf]", "formats.5=png"],
             "formats.5 is not there: formats has 1 item, formats.0",
         ),

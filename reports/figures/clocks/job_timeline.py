@@ -112,7 +112,7 @@ def job_timeline(schemes: list[Scheme], style: FigureStyle) -> Figure:
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     drawn: set[str] = set()
     for panel, scheme, window in zip(panels, schemes, windows, strict=False):
-        drawn |= _draw_window(panel, window, shown, fill, length_s)
+        drawn |= _draw_window(panel, window, shown, fill, length_s, style)
         panel.set_title(wrap(scheme.label))
     for panel in panels[len(schemes) :]:
         panel.set_visible(False)
@@ -130,24 +130,25 @@ def _draw_window(
     shown: list[int],
     fill: dict[str, dict[str, Any]],
     length_s: float,
+    style: FigureStyle,
 ) -> set[str]:
     """Bars, marks and versions of one scheme; returns the phases that have a visible length."""
     lane = {device: i for i, device in enumerate(shown)}
-    drawn = draw_spans(
-        panel, window.spans[window.spans["device"].isin(shown)], lane, fill, 0.0, 1.0
-    )
+    scale, title = style.units.axis("simulated time", "time")
+    spans = window.spans[window.spans["device"].isin(shown)]
+    drawn = draw_spans(panel, spans, lane, fill, 0.0, scale)
     every = math.ceil(len(window.versions_s) / MOST_VERSIONS) or 1
     for time_s in window.versions_s[::-1][::every]:
-        panel.axvline(time_s, **VERSION)
+        panel.axvline(time_s * scale, **VERSION)
     jobs = window.jobs[window.jobs["device"].isin(shown)]
     for kind, part in jobs.groupby("kind", sort=False):
         if kind in MARKS:
             y = [lane[int(device)] for device in part["device"]]
             look = MARKS[str(kind)] | {"ls": "none", "clip_on": False, "zorder": 3}
-            panel.plot(part["end_s"], y, path_effects=white_edge(look["mew"]), **look)
+            panel.plot(part["end_s"] * scale, y, path_effects=white_edge(look["mew"]), **look)
     name_lanes(panel, shown)
-    panel.set_xlim(window.start_s, window.start_s + length_s)
-    panel.set_xlabel("simulated time (s)")
+    panel.set_xlim(window.start_s * scale, (window.start_s + length_s) * scale)
+    panel.set_xlabel(title)
     panel.grid(axis="x", visible=False)
     return drawn
 

@@ -12,6 +12,7 @@ from edgesim.records.table_files import SCHEMAS
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.run_search import find_runs
 from edgesim.tables.table_reading import read_table
+from reports.axis_units import USUAL_UNITS, AxisUnits
 from reports.option_readers import metric_figure
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.run_totals import final, rho_mean, total
@@ -26,22 +27,32 @@ RHO = "\N{GREEK SMALL LETTER RHO}"
 class Metric:
     """One number of a run.
 
-    column: its name in a CSV, with the unit.     title: for an axis.
-    scale: from SI to the unit of the title.     of: run -> value in SI; nan where it has none.
+    column: its name in a CSV, with the unit.     title: for an axis, without a unit.
+    unit: as `AxisUnits.axis` takes it.     of: run -> value in SI; nan where it has none.
     best: "max" or "min" where one is better.
     """
 
     name: str
     column: str
     title: str
-    scale: float
+    unit: str
     of: Callable[[FinishedRun], float]
     best: str = ""
 
     @property
     def heading(self) -> str:
-        """The title as it begins a sentence."""
-        return f"{self.title[0].upper()}{self.title[1:]}"
+        """The title of an axis as it begins a sentence."""
+        title = self.axis()[1]
+        return f"{title[0].upper()}{title[1:]}"
+
+    @property
+    def scale(self) -> float:
+        """From SI to the usual unit."""
+        return self.axis()[0]
+
+    def axis(self, units: AxisUnits = USUAL_UNITS) -> tuple[float, str]:
+        """What its values are multiplied by, and the title of their axis."""
+        return units.axis(self.title, self.unit)
 
 
 def _final_accuracy(run: FinishedRun) -> float:
@@ -60,18 +71,20 @@ def _energy_per_round_j(run: FinishedRun) -> float:
     return total(run, "energy_j") / len(run.rounds)
 
 
-ACCURACY = Metric("accuracy", "accuracy", "final test accuracy (%)", 100.0, _final_accuracy, "max")
-LOSS = Metric("loss", "loss", "final test loss", 1.0, _final_loss, "min")
-PRUNING = Metric("rho", "rho", f"mean pruning ratio {RHO}", 1.0, rho_mean)
-LATENCY = Metric("latency", "latency_s", "mean latency per round (ms)", 1e3, _mean_latency_s, "min")
-ENERGY = Metric("energy", "energy_j", "energy per round (J)", 1.0, _energy_per_round_j, "min")
+ACCURACY = Metric("accuracy", "accuracy", "final test accuracy", "%", _final_accuracy, "max")
+LOSS = Metric("loss", "loss", "final test loss", "", _final_loss, "min")
+PRUNING = Metric("rho", "rho", f"mean pruning ratio {RHO}", "", rho_mean)
+LATENCY = Metric(
+    "latency", "latency_s", "mean latency per round", "latency", _mean_latency_s, "min"
+)
+ENERGY = Metric("energy", "energy_j", "energy per round", "energy", _energy_per_round_j, "min")
 METRICS = (ACCURACY, LOSS, PRUNING, LATENCY, ENERGY)
 
 
 def all_metrics(schemes: Sequence[Scheme]) -> tuple[Metric, ...]:
     """`METRICS`, and the last values of the `own_metrics`; which is better nobody knows."""
     own = (
-        Metric(metric_figure(column), column, f"final {column}", 1.0, partial(final, column=column))
+        Metric(metric_figure(column), column, f"final {column}", "", partial(final, column=column))
         for column in own_metrics(schemes)
     )
     return (*METRICS, *own)

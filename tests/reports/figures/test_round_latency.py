@@ -36,7 +36,8 @@ def test_names_of_thresholds_do_not_touch(name, limits_ms):
     with style.styled(style.STYLES[name]):
         panel = Figure(figsize=(3.3, 2.5)).subplots()
         panel.set_xlim(0, 200)
-        round_latency._name_thresholds(panel, limits_ms)
+        limits_s = [limit / 1e3 for limit in limits_ms]
+        round_latency._name_thresholds(panel, limits_s, style.STYLES[name])
         boxes = [text.get_window_extent() for text in panel.texts]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
     shown = " ".join(text.get_text() for text in panel.texts)

@@ -39,7 +39,7 @@ def test_panels_apart_have_the_scale_of_colours_that_they_shared(swept_schemes):
         for figure, title in (liu, "liu"), (fedavg, "fedavg"):
             lay_out(figure)
             panel, scale = figure.axes
-            assert (panel.get_title(loc="left"), scale.get_ylabel()) == (title, ACCURACY.title)
+            assert (panel.get_title(loc="left"), scale.get_ylabel()) == (title, ACCURACY.axis()[1])
             assert scale.get_ylim() == pytest.approx((10.5, 50.5))
             assert panel.get_position().x1 < scale.get_position().x0
 
