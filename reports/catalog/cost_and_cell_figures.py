@@ -6,13 +6,12 @@ from functools import partial
 
 from reports.catalog.report_figure import CELL, COSTS, ReportFigure, seeds_text, spread_text
 from reports.figures import (
-    accuracy_cost_tradeoff,
     cell_topology,
     device_allocation,
     label_partition,
-    payload_and_energy,
     shadow_prices,
 )
+from reports.figures.costs import accuracy_against_cost, payload_and_energy, target_costs
 from reports.figures.network import sector_map, sinr_and_throughput
 from reports.run_data.scheme_grouping import Scheme, target_accuracies
 from reports.run_data.statistics.metrics import RHO
@@ -30,8 +29,8 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             "Final accuracy against what a round costs. Filled: on the Pareto front, where no "
             "other scheme is at least as accurate for at most the price; dotted: the best "
             f"accuracy for a price{seeds_text(schemes, 'bars: ')}.{_point_names(schemes)}",
-            partial(accuracy_cost_tradeoff.accuracy_against_cost, schemes),
-            partial(accuracy_cost_tradeoff.pareto_table, schemes),
+            partial(accuracy_against_cost.accuracy_against_cost, schemes),
+            partial(accuracy_against_cost.pareto_table, schemes),
         ),
         ReportFigure(
             COSTS,
@@ -40,8 +39,8 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             "What had been spent when an evaluated round first reached the target, over the "
             f"seeds that did{spread_text(_seeds_reached(few), 'bars: ')}; where not all did, the "
             f"name says how many.{shown}",
-            partial(accuracy_cost_tradeoff.target_costs, few),
-            partial(accuracy_cost_tradeoff.target_cost_table, schemes),
+            partial(target_costs.target_costs, few),
+            partial(target_costs.target_cost_table, schemes),
         ),
         ReportFigure(
             COSTS,

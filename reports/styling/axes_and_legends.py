@@ -184,6 +184,11 @@ def draw_seeds(panel: Axes, x: np.ndarray, y: np.ndarray, colour: str) -> None:
     panel.plot(x, y, ls="none", marker=".", ms=rcParams["lines.markersize"], color=colour, mew=0)
 
 
+def error_bar(half: float, scale: float) -> float | None:
+    """Half of an interval in the unit of the axis; None without one."""
+    return None if math.isnan(half) else half * scale
+
+
 def plain_log(axis: Axis, set_scale: Callable[[str], None]) -> None:
     """A logarithmic axis with plain numbers at its decades, or at 1, 2, 5 where it has few."""
     set_scale("log")

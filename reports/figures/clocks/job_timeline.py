@@ -14,21 +14,20 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from edgesim.results.finished_run import FinishedRun
-from reports.figures.round_timeline import (
-    MOST_DEVICES,
+from reports.figures.round_timeline import MOST_DEVICES, STATUS_MARKS
+from reports.run_data.job_outcomes import STALE, kinds, numbers_jobs
+from reports.run_data.scheme_grouping import Scheme
+from reports.styling.axes_and_legends import wrap
+from reports.styling.figure_style import INK, FigureStyle
+from reports.styling.table_formats import SCHEME, Column, Table, significant
+from reports.styling.timeline_lanes import (
     MOST_NUMBERED,
-    STATUS_MARKS,
     draw_spans,
     name_lanes,
     name_marks,
     phase_fills,
     white_edge,
 )
-from reports.run_data.job_outcomes import STALE, kinds, numbers_jobs
-from reports.run_data.scheme_grouping import Scheme
-from reports.styling.axes_and_legends import wrap
-from reports.styling.figure_style import INK, FigureStyle
-from reports.styling.table_formats import SCHEME, Column, Table, significant
 
 JOBS_LONG = 4.0  # length of the window, in median jobs
 MOST_VERSIONS = 60  # with a line each; of more, every second, third, ... has one

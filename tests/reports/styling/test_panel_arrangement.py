@@ -6,7 +6,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from reports.figure_files import lay_out
-from reports.figures import payload_and_energy, round_latency
+from reports.figures import round_latency
+from reports.figures.costs import payload_and_energy
 from reports.figures.sweep_maps import sweep_map_figure
 from reports.run_data.scheme_grouping import swept_keys
 from reports.run_data.statistics.metrics import ACCURACY

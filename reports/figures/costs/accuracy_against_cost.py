@@ -1,44 +1,35 @@
-"""Accuracy against its cost: Pareto fronts, and the cost to reach a target accuracy."""
+"""Accuracy against its cost: Pareto fronts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from edgesim.errors import counted
-from reports.axis_units import USUAL_UNITS
-from reports.run_data.scheme_grouping import Scheme, target_accuracies
+from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import ACCURACY, ENERGY, LATENCY, Metric
-from reports.run_data.statistics.seed_intervals import Estimate, estimate, target_estimate
+from reports.run_data.statistics.seed_intervals import Estimate, estimate
 from reports.styling.axes_and_legends import (
     LARGER,
     draw_seeds,
+    error_bar,
     from_zero,
     legend,
-    panels_side_by_side,
     set_scales,
     two_panels,
     within_percent,
     wrap,
 )
-from reports.styling.colours_and_markers import MARKERS, series_styles
+from reports.styling.colours_and_markers import series_styles
 from reports.styling.figure_style import INK, FigureStyle
 from reports.styling.point_labels import PointLabel, label_points
-from reports.styling.table_formats import SCHEME, TARGET, Column, Table, decimals, significant
+from reports.styling.table_formats import SCHEME, Column, Table, decimals, significant
 
-COSTS = (
-    ("time_s", "simulated time", "time"),
-    ("bits", "payload", "bits"),
-    ("energy_j", "energy", "energy"),
-)
 FRONT_LINE: dict[str, Any] = {"color": INK, "lw": 0.8, "ls": ":", "zorder": 1}
-NAME_CHARACTERS = 22  # of a line beside a panel that fills a column
 
 
 def pareto_front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
@@ -78,8 +69,8 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure |
             kind = look.points | {"ms": size * (1 + LARGER * min(above, 3))}
             kind |= {
                 "mfc": look.colour if i in best else "white",
-                "xerr": _half(x[i], scale),
-                "yerr": _half(y[i], 100.0),
+                "xerr": error_bar(x[i].half, scale),
+                "yerr": error_bar(y[i].half, 100.0),
             }
             panel.errorbar(x[i].mean * scale, y[i].mean * 100, elinewidth=0.7, **kind)
             if y[i].dots and len(x[i].dots) == len(y[i].dots):
@@ -123,10 +114,6 @@ def _near(one: Estimate, other: Estimate) -> bool:
     return math.isclose(one.mean, other.mean, rel_tol=0.01)
 
 
-def _half(value: Estimate, scale: float) -> float | None:
-    return None if math.isnan(value.half) else value.half * scale
-
-
 def pareto_table(schemes: list[Scheme]) -> Table:
     """One line per scheme: accuracy, latency, energy with intervals, and whether on the fronts."""
     metrics = (ACCURACY, LATENCY, ENERGY)
@@ -148,108 +135,3 @@ def pareto_table(schemes: list[Scheme]) -> Table:
         numbers = [x for each in (accuracy, *costs) for x in (each[i].mean, each[i].half)]
         rows.append((scheme.label, *numbers, *("yes" if i in best else "no" for best in fronts)))
     return Table("pareto", "Accuracy and what it costs per round.", tuple(columns), tuple(rows))
-
-
-def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
-    """Seconds, bits and joules to each target accuracy: mean and 95 % interval over seeds.
-
-    None where no run reached a target.
-    """
-    known = target_accuracies(schemes)
-    targets = [t for t in known if any(target_estimate(s, t, "time_s").n for s in schemes)]
-    if not targets:
-        return None
-    styles, count = series_styles(schemes, style.grey), len(schemes)
-    names = [_reached_name(scheme, targets, style) for scheme in schemes]
-    lines = max(name.count("\n") for name in names) + 1
-    # a line takes 0.135 in, and names are further apart than lines of one
-    height = max(0.26, 0.135 * lines + 0.1, 0.08 * len(targets)) * count + 0.75
-    size = (style.width_in, height + 0.2 if style.wide else 3 * height)
-    figure, panels = panels_side_by_side(style, len(COSTS), size, share_y=True)
-    looks = [_target_look(j) for j in range(len(targets))]
-    for panel, (name, *axis) in zip(panels, COSTS, strict=True):
-        scale, title = style.units.axis(*axis)
-        for i, scheme in enumerate(schemes):
-            colour = styles[scheme.series].colour
-            for j, target in enumerate(targets):
-                cost = target_estimate(scheme, target, name)
-                y = i + (j - (len(targets) - 1) / 2) * 0.5 / len(targets)
-                if cost.n:
-                    kind: dict[str, Any] = {
-                        "ls": "none",
-                        "elinewidth": 0.8,
-                        "color": colour,
-                        **looks[j],
-                    }
-                    panel.errorbar(cost.mean * scale, y, xerr=_half(cost, scale), **kind)
-                    dots = np.array(cost.dots) * scale
-                    draw_seeds(panel, dots, np.full(len(dots), y), colour)
-        panel.set_xlabel(title)
-        panel.set_ylim(count - 0.5, -0.5)
-        from_zero(panel)
-        panel.set_yticks(range(count), names)
-        panel.grid(axis="y", visible=False)
-    handles = [
-        Line2D([], [], color=INK, ls="none", label=_target_name([target]), **look)
-        for look, target in zip(looks, targets, strict=True)
-    ]
-    legend(figure, None, style, handles, title="target accuracy")
-    return figure
-
-
-def _target_look(j: int) -> dict[str, Any]:
-    """The marker of target j: filled as long as there are some, then hollow."""
-    return {
-        "marker": MARKERS[j % len(MARKERS)],
-        "fillstyle": "full" if j < len(MARKERS) else "none",
-    }
-
-
-def _target_name(targets: Sequence[float]) -> str:
-    """One target, or the first and the last of several."""
-    ends = dict.fromkeys((targets[0], targets[-1]))
-    return "\N{EN DASH}".join(TARGET.show(target) for target in ends) + "%"
-
-
-def _reached_name(scheme: Scheme, targets: Sequence[float], style: FigureStyle) -> str:
-    """The label, and how many seeds are in the means of the targets that some did not reach.
-
-    Who reaches a target reaches all below it, so that targets of one number lie side by side.
-    """
-    seeds = len(scheme.runs)
-    room = {} if style.wide else {"most": NAME_CHARACTERS}
-    label = wrap(scheme.label, **room)
-    found = {target: target_estimate(scheme, target, "time_s").n for target in targets}
-    some = [
-        f"{_target_name(list(alike))}: {n}"
-        for n, alike in groupby(targets, key=found.__getitem__)
-        if n < seeds
-    ]
-    if not some:
-        return label
-    reached = f"({', '.join(some)} of {counted(seeds, 'seed')})"
-    return f"{label}\n{wrap(reached, **room)}"
-
-
-def target_cost_table(schemes: list[Scheme]) -> Table:
-    """One line per target and scheme, with how many of its seeds reached it."""
-    columns = [
-        TARGET,
-        SCHEME,
-        Column("seeds_reached", "Seeds that reached it"),
-        Column("seeds", "Seeds"),
-    ]
-    for name, *axis in COSTS:
-        scale, title = USUAL_UNITS.axis(*axis)
-        columns += [
-            Column(name, f"To it: {title}", significant(4, scale)),
-            Column(f"{name}_ci95", "± 95 %", significant(3, scale), half_of=name),
-        ]
-    rows = []
-    for target in target_accuracies(schemes):
-        for scheme in schemes:
-            found = [target_estimate(scheme, target, name) for name, _, _ in COSTS]
-            numbers = np.ravel([(one.mean, one.half) for one in found]).tolist()
-            rows.append((target, scheme.label, found[0].n, len(scheme.runs), *numbers))
-    caption = "What it took to a target accuracy, over the seeds that reached it."
-    return Table("to-target", caption, tuple(columns), tuple(rows))

@@ -2,7 +2,7 @@
 
 from pytest import approx
 
-from reports.figures import payload_and_energy
+from reports.figures.costs import payload_and_energy
 from reports.run_data.scheme_grouping import load_schemes
 from reports.run_data.statistics.metrics import ENERGY
 from reports.run_data.statistics.seed_intervals import seed_mean
