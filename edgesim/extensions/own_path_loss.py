@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_function, more_names
@@ -15,6 +18,7 @@ from edgesim.network.given_losses.varying_channel import OwnLosses, checked_loss
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.radio.own_loss_schema import CodePathLoss
 from fl.contracts import Array, Streams
+from solvers.arrays import read_only
 
 PATH_LOSS = ("network", "channel", "path_loss")
 CODE = (*PATH_LOSS, "code")
@@ -26,8 +30,8 @@ class OwnPathLoss:
     """The function that a scenario names, called with devices beside a base station.
 
     Args:
-        function: (fleet, streams) -> path losses [K], dB, or an object over time; with a third
-            parameter ``site`` it gets the number of the base station too.
+        function: (fleet, streams) -> path losses [K], dB, or an object over time; with a parameter
+            ``site`` it gets the number of the base station too.
         name: as it stands in the scenario.
         streams: random streams of the run; those of the first site are the run's own.
     """
@@ -55,13 +59,17 @@ class OwnPathLoss:
 
     def given(self, fleet: Fleet, site: int = 0) -> Any:
         """What the code gives, unchecked."""
-        arguments = (fleet, EdgeStreams(self.streams, site))
-        return self.function(*arguments, site) if self._takes_site else self.function(*arguments)
+        named = {"site": site} if self._takes_site else {}
+        with np.errstate(all="ignore"):  # whatever is no path loss is refused
+            return self.function(unwritable(fleet), EdgeStreams(self.streams, site), **named)
 
     @property
     def _takes_site(self) -> bool:
+        own = inspect.unwrap(self.function)
+        if isinstance(own, partial) and "site" in own.keywords:
+            return False  # it is given already
         try:
-            return list(inspect.signature(self.function).parameters)[2:3] == ["site"]
+            return "site" in inspect.signature(own).parameters
         except ValueError:  # of what is written in C nobody knows
             return False
 
@@ -71,6 +79,11 @@ class OwnPathLoss:
         if over_time(given, self.name):
             return OwnLosses(given, len(fleet), CODE, self.name)
         return checked_losses(given, len(fleet), CODE, f"{self.name}, which")
+
+
+def unwritable(fleet: Fleet) -> Fleet:
+    """The same devices in arrays of their own that cannot be written to."""
+    return replace(fleet, **{name: read_only(each.copy()) for name, each in vars(fleet).items()})
 
 
 def over_time(given: Any, name: str) -> bool:
@@ -100,6 +113,10 @@ def find_path_loss(scenario: Scenario, streams: Streams, allow_code: bool) -> Ow
     loss = scenario.network.channel.path_loss
     if not isinstance(loss, CodePathLoss):
         return None
+    for i, name in enumerate(loss.reads):
+        if not (scenario.folder / name).is_file():
+            problem = f"is {name}, which is no file; a path is relative to the scenario"
+            raise ScenarioKeyError((*PATH_LOSS, "reads", i), problem)
     arguments = "the devices and the random streams"
     function = find_function("channels", scenario, loss.code, CODE, allow_code, arguments)
     if function is None:

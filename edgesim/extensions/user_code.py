@@ -62,9 +62,9 @@ def guarded(function: Callable, key: Key, name: str, path: Path) -> Callable:
     """The user's function from the file ``path``; what it raises becomes an error of its key."""
 
     @wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **named: Any) -> Any:
         try:
-            return function(*args)
+            return function(*args, **named)
         except (Exception, SystemExit) as error:
             raise failure(error, key, name, path, first_line(function, path)) from error
 
@@ -185,6 +185,9 @@ def measured_names(scenario: Scenario) -> dict[KeyPath, str]:
     names: dict[KeyPath, str] = {}
     if isinstance(loss := scenario.network.channel.path_loss, TracePathLoss):
         names["network", "channel", "path_loss", "file"] = loss.file
+    if isinstance(loss, CodePathLoss):
+        for i, name in enumerate(loss.reads):
+            names["network", "channel", "path_loss", "reads", i] = name
     for i, each in enumerate(scenario.devices):
         if each.mobility and each.mobility.trace:
             names["devices", i, "mobility", "trace"] = each.mobility.trace

@@ -28,6 +28,9 @@ SegmentObserver = Callable[[int, float, float, float, float, float], None]
 # (device, start_s, end_s, share, rate_bps, bits) of each stretch of constant share and rate
 
 
+MOST_IN_VAIN = 100_000  # changes of a channel, one after the other, through which nobody sends
+
+
 class StalledLinkError(RunError):
     """Bits wait for a rate that will always be 0."""
 
@@ -38,6 +41,32 @@ def stalled(device: int, bits: float, share: float = 1.0) -> StalledLinkError:
     if share <= 0.0:
         why = "no share of the band; allocation.solver gives one to every device that sends"
     return StalledLinkError(f"device {device} has {bits:g} bit to carry but {why}")
+
+
+class Patience:
+    """Counts the changes of a channel through which uploads have waited in vain."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+
+    def wait(self, device: int, bits: float, moves: bool, now_s: float) -> None:
+        """Another stretch begins.
+
+        Args:
+            device: that waits.
+            bits: that it has to carry.
+            moves: whether anything is sent in this stretch.
+            now_s: simulated time, s.
+
+        Raises:
+            StalledLinkError: there were too many without a rate, one after the other.
+        """
+        self.changes = 0 if moves else self.changes + 1
+        if self.changes > MOST_IN_VAIN:
+            why = f"no rate through {MOST_IN_VAIN} changes of the channel, until {now_s:g} s"
+            advice = "keep it in reach, or let rounds end without it (clock.mode: deadline)"
+            problem = f"device {device} has {bits:g} bit to carry but {why}; {advice}"
+            raise StalledLinkError(problem)
 
 
 class Link:
@@ -71,13 +100,14 @@ class Link:
         """Take the time that ``bits`` need; after an interruption ``span.bits`` is what was sent.
 
         Raises:
-            StalledLinkError: the rate is 0 and will never change.
+            StalledLinkError: the rate is 0 and will never change, or did not for very long.
         """
-        left = bits
+        left, patience = bits, Patience()
         self._begin(grant, bits)
         try:
             while left > 0.0:
                 start_s, (share, rate_bps) = self.env.now, self._share_and_rate(grant)
+                patience.wait(grant.device, left, rate_bps > 0.0, start_s)
                 finish, wake = self._wait(left, share, rate_bps, grant)
                 try:
                     yield wake

@@ -14,7 +14,7 @@ import numpy as np
 
 from edgesim.network.band.uploads import Upload
 from edgesim.network.channel import Channel
-from edgesim.network.fluid_links import stalled
+from edgesim.network.fluid_links import Patience, stalled
 from fl.contracts import Array
 from solvers.band_over_time.max_min_shares import max_min_shares
 
@@ -46,6 +46,7 @@ class FluidSharing:
         self.channel, self.division = channel, division
         self.since_s = 0.0
         self._uploads: dict[int, Upload] = {}
+        self._patience = Patience()
         self._flowing: list[tuple[float, float]] = []  # (share, rate) of the uploads, in order
         self._wait_s = math.inf
         self._ending: list[Upload] = []  # when that time has passed
@@ -115,6 +116,7 @@ class FluidSharing:
             if share > 0.0 and math.isinf(needed) and math.isinf(edge_s):
                 raise stalled(each.device, each.bits)
         first_s = min(needed_s)
+        self._patience.wait(uploads[0].device, uploads[0].bits, math.isfinite(first_s), now_s)
         self._wait_s = min(first_s, edge_s)
         if first_s <= edge_s:
             self._ending = [

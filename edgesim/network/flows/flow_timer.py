@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 
 from edgesim.network.flows.flow_table import FlowTable
-from edgesim.network.fluid_links import stalled
+from edgesim.network.fluid_links import Patience, stalled
 from fl.contracts import Array
 
 NextChange = Callable[[float], float]  # time, s -> the next change after it, s
@@ -35,6 +35,7 @@ class FlowTimer:
         self._done: dict[int, simpy.Event] = {}
         self._settling, self._ring_number = False, 0
         self._due: Array = np.empty(0, dtype=int)
+        self._patience = Patience()
 
     def start(self, device: int, bits: float) -> simpy.Event:
         """A flow begins; the event of its last bit."""
@@ -75,6 +76,8 @@ class FlowTimer:
             return
         finish_s, first = self.table.next_finish()
         change_s = self.next_change_s(self.env.now)
+        moves, first_device = math.isfinite(finish_s) or self.others_come, next(iter(self._done))
+        self._patience.wait(first_device, self.table.left[first_device], moves, self.env.now)
         if math.isinf(finish_s) and math.isinf(change_s):
             self._refuse_to_wait()
             return

@@ -118,12 +118,16 @@ def checked_losses(given: Any, devices: int, key: tuple[str, ...], name: str) ->
     Raises:
         ScenarioKeyError: they are not K numbers, or one of them is no path loss.
     """
+    wanted = f"give {counted(devices, 'number')}, dB"
     try:
-        loss_db = np.asarray(given).astype(float, casting="same_kind")
-    except (TypeError, ValueError):
-        wanted = counted(devices, "number")
-        problem = f"is {name} gave {type(given).__name__}; give {wanted}, dB"
-        raise ScenarioKeyError(key, problem) from None
+        values = np.asarray(given)
+    except Exception as error:  # each kind of object has errors of its own
+        problem = f"is {name} gave {type(given).__name__}, which is no array: {str(error)[:80]}"
+        raise ScenarioKeyError(key, f"{problem}; {wanted}") from error
+    if values.dtype.kind not in "iuf" or np.ma.is_masked(given):
+        found = "masked" if np.ma.is_masked(given) else values.dtype
+        raise ScenarioKeyError(key, f"is {name} gave values that are {found}; {wanted}")
+    loss_db = values.astype(float)
     if loss_db.shape != (devices,):
         shape = list(loss_db.shape)
         problem = f"is {name} gave an array {shape}; give one path loss per device, [{devices}]"
@@ -132,6 +136,10 @@ def checked_losses(given: Any, devices: int, key: tuple[str, ...], name: str) ->
     if odd.size:
         k, worst = odd[0], loss_db[odd[0]]
         hint = "; it seems to be a gain, whose sign is the other one" if worst < 0.0 else ""
+        if np.isneginf(worst):
+            hint = "; a device stands at the base station itself, where log10 gives that: move it"
+        if np.isnan(worst):
+            hint = "; a device without distance and position has no distance_m, x_m and y_m"
         problem = f"is {name} gave {worst:g} dB for device {k}; a path loss is from 0 to "
         problem += f"{MOST_DB:g} dB, or inf where there is no connection{hint}"
         raise ScenarioKeyError(key, problem)

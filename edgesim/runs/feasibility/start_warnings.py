@@ -65,7 +65,7 @@ def moving_plan(cell: Cell) -> list[str]:
         far = f"at up to {speed:.3g} m/s within a round of any length"
     return [
         f"devices move {far}, and are planned for where they are at its start: "
-        "shadowing and line of sight change on the way, which no reliability counts with"
+        "path losses change on the way, which no reliability counts with"
     ]
 
 

@@ -132,9 +132,11 @@ class WordList(Reader[tuple[str, ...]]):
 
     Args:
         what: the words, as a part of a sentence.
+        example: of such words.
     """
 
     what: str
+    example: str = "fc1, fc2"
 
     @property
     def allowed(self) -> str:
@@ -143,7 +145,7 @@ class WordList(Reader[tuple[str, ...]]):
     def read(self, given: object) -> tuple[str, ...]:
         words = given if isinstance(given, list) else None
         if not words or not all(isinstance(each, str | int) for each in words):
-            raise refuse(given, f"; write {self.allowed}, such as [fc1, fc2]")
+            raise refuse(given, f"; write {self.allowed}, such as [{self.example}]")
         return tuple(map(str, words))
 
     def write(self, value: tuple[str, ...]) -> list[str]:

@@ -76,7 +76,8 @@ def _check_places(scenario: Any, model: str) -> None:
     if model == "constant":
         homeless = "with path_loss model constant nobody has a place"
     else:
-        placed = [bool(each.distance_m or each.position) for each in scenario.devices]
+        in_cells = not isinstance(scenario.network.layout, SingleLayout)
+        placed = [bool(in_cells or each.distance_m or each.position) for each in scenario.devices]
         if all(placed):
             return
         homeless = f"devices.{placed.index(False)} has no place"

@@ -263,7 +263,7 @@ class ChannelSection(Section):
         "100 ms",
         None,
         f"{OURS}: when the fastest may have gone a tenth of the shadowing's decorrelation "
-        "distance, or 1 m with log-distance",
+        "distance, or 1 m with log-distance and code",
     )
     fading: Annotated[
         FadingSection, WordOrSection("none", "kind", "{kind: rayleigh, coherence: 5 ms}")

@@ -83,7 +83,7 @@ def check_power_control(noise: Noise, loss: PathLoss, share: str, solver: str | 
     if noise.density_w_per_hz is None:
         problem = "needs a noise density; write for instance noise: -174 dBm/Hz"
     elif loss.model in ("trace", "code"):
-        problem = f"needs a path loss of its own, not model {loss.model}; remove it"
+        problem = f"needs a shipped path loss, not model {loss.model}; remove it"
     elif share != "fixed":
         problem = f"sets power for the share of the plan, which uplink.share {share} changes"
         problem += "; write share: fixed"

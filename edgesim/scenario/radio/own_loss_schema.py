@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel
 from pydantic_core import core_schema
 
-from edgesim.scenario.fields import Word
+from edgesim.scenario.fields import Word, WordList
 from edgesim.scenario.section import OURS, Section, key, refuse
 
 EXAMPLE = "{path_loss: {model: constant, loss: 100 dB}}"
@@ -24,6 +24,14 @@ class CodePathLoss(Section):
         "loss of every device in dB, or, of one station, an object with loss_db(time_s) and "
         "next_change_s(time_s)",
         "./radio.py:free_space",
+    )
+    reads: Annotated[tuple[str, ...], WordList("files", "losses.npy")] = key(
+        "files that the code reads, relative to the scenario: a run is another one where they "
+        "change, and small ones are copied into its folder as the code is",
+        ["losses.npy"],
+        (),
+        f"{OURS}: it reads none",
+        written=False,
     )
 
 

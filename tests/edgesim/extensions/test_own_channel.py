@@ -165,7 +165,7 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
         ("./radio.py:Half", "is ./radio.py:Half, which gave Half without next_change_s(time_s)"),
         ("./radio.py:lonely", "radio.py:51: TypeError: lonely() takes 1 positional argument but 2"),
         ("./radio.py:Lonely", "radio.py:55: TypeError: Lonely.__init__() takes 2 positional"),
-        ("./radio.py:complex_numbers", "gave ndarray; give 2 numbers, dB"),
+        ("./radio.py:complex_numbers", "gave values that are complex128; give 2 numbers, dB"),
         ("./radio.py:gone", "but radio.py defines no gone"),
         ("radio", "network.channel is radio"),
         (

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from edgesim.errors import EdgesimError
+from edgesim.network import fluid_links
 from edgesim.runs.run import feasibility, simulate
 from edgesim.scenario.loader import load
 
@@ -23,6 +24,9 @@ learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
 allocation: {solver: equal}
 """
 CODE = """\
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 
 def formula(fleet, streams):
@@ -41,6 +45,28 @@ def near(fleet, streams):
 
 def by_height(fleet, streams):
     return 100 + fleet.height_m
+
+def named_site(fleet, streams, *, site):
+    return table(fleet, streams, site)
+
+given_site = partial(table, site=1)
+
+def read(fleet, streams):
+    return np.loadtxt(Path(__file__).with_name("losses.txt"))[:len(fleet)]
+
+def edits(fleet, streams):
+    fleet.distance_m[:] = 100
+    return formula(fleet, streams)
+
+def with_gradient(fleet, streams):
+    import torch
+    return torch.full((len(fleet),), 100.0, requires_grad=True)
+
+def masked(fleet, streams):
+    return np.ma.array(np.full(len(fleet), 100.0), mask=np.arange(len(fleet)) == 1)
+
+def truths(fleet, streams):
+    return np.ones(len(fleet), dtype=bool)
 
 class Bus:
     def __init__(self, fleet, streams):
@@ -81,9 +107,10 @@ def run(tmp_path):
         (SINGLE, DISC, WALK, SLOW),
         (SINGLE, DISC, EDGES),
         ("tiers={local_rounds: 2}",),
+        ("tiers={local_rounds: 2, association: nearest}",),
         (TWO, DISC, "network.channel.inter_site=0.5"),
     ],
-    ids=["hex", "hex-moving", "moving", "edges", "edges-of-hex", "sites"],
+    ids=["hex", "hex-moving", "moving", "edges", "edges-of-hex", "nearest-of-hex", "sites"],
 )
 def test_the_formula_in_ones_own_code_gives_the_same_bytes(run, overrides):
     own, shipped = run("formula", *overrides), run(None, *overrides)
@@ -95,6 +122,46 @@ def test_losses_are_asked_for_at_every_base_station(run):
     devices = run("table", TWO, DISC, "network.channel.shadowing=none").device_rounds
     sectors = devices[devices["round"] == 0].set_index("device").sector
     assert sectors.tolist() == [1, 1, 1, 0, 0, 0, 0, 0]
+    by_name = run("named_site", TWO, DISC, "network.channel.shadowing=none").device_rounds
+    assert by_name.sector.tolist() == devices.sector.tolist()
+    bound = run("given_site", TWO, DISC, "network.channel.shadowing=none").device_rounds
+    assert set(bound.sector) == {0}  # 90 dB towards both, the first of equals
+
+
+def test_files_that_the_code_reads_belong_to_the_run(run, tmp_path):
+    losses, out = run.folder / "losses.txt", tmp_path / "out"
+    losses.write_text("90\n" * 8)
+    change = OWN.replace("NAME", "read").replace("}", ", reads: [losses.txt]}")
+    changes = [change, SINGLE]
+    done = simulate(load(run.folder / "sites.yaml", changes), allow_code=True, out=out)
+    again = simulate(load(out / "scenario.yaml"), allow_code=True, out=tmp_path / "again")
+    assert again.spans.equals(done.spans)  # by the copy in the run's folder
+    losses.write_text("100\n" * 8)
+    with pytest.raises(EdgesimError, match="another run"):
+        simulate(load(run.folder / "sites.yaml", changes), allow_code=True, out=out)
+    losses.unlink()
+    with pytest.raises(EdgesimError, match=r"reads\.0 is losses\.txt, which is no file; a path"):
+        simulate(load(run.folder / "sites.yaml", changes), allow_code=True)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [(SINGLE,), (SINGLE, "network.uplink.share=fair"), (TWO,)],
+    ids=["one", "fair", "two"],
+)
+def test_who_leaves_all_connection_for_good_does_not_wait_for_ever(run, overrides, monkeypatch):
+    monkeypatch.setattr(fluid_links, "MOST_IN_VAIN", 50)
+    walk = "device,time_s,x_m,y_m\n0,0,90,0\n0,2,130,0\n1,0,50,0\n1,2,50,0\n"
+    (run.folder / "gone.csv").write_text(walk)
+    changes = [
+        "network.bandwidth=10 kHz",
+        "network.channel.shadowing=none",
+        "devices.0.count=2",
+        "devices.0.cpu.frequency=30 MHz",
+        "devices.0.mobility={trace: gone.csv, end: hold}",
+    ]
+    with pytest.raises(EdgesimError, match=r"device 0 has .* no rate through 50 changes of the"):
+        run("near", *changes, *overrides)
 
 
 def test_draws_of_base_stations_are_their_own(run):
@@ -115,6 +182,25 @@ def test_heights_reach_the_code(run):
     losses = [f"devices.0.height={height}" for height in ("1 m", "11 m")]
     energy = [run("by_height", SINGLE, height).rounds.energy_j[0] for height in losses]
     assert energy[1] > energy[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("edits", "ValueError: assignment destination is read-only"),
+        ("with_gradient", "which gave Tensor, which is no array: Can't call numpy()"),
+        ("masked", "gave values that are masked; give 8 numbers, dB"),
+        ("truths", "gave values that are bool; give 8 numbers, dB"),
+        (
+            "formula",
+            "gave nan dB for device 0; a path loss is from 0 to 1000 dB, or inf where there",
+        ),
+    ],
+)
+def test_what_is_no_path_loss(run, name, sentence):
+    with pytest.raises(EdgesimError) as problem:
+        run(name, SINGLE)
+    assert sentence in str(problem.value) and "\n" not in str(problem.value)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ REFUSED = [
     ([CONTROL, "network.uplink.share=reclaim"], "which uplink.share reclaim changes"),
     (
         [CONTROL, "network.channel={trace: rates.csv}", "network.carrier=null", CELLS],
-        "needs a path loss of its own, not model trace",
+        "needs a shipped path loss, not model trace",
     ),
 ]
 
