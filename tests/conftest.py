@@ -2,12 +2,14 @@
 
 Hypothesis has no deadlines and tries the same examples at each run; with HYPOTHESIS_SEARCH=1 in the
 environment it tries new ones instead. Generators without a seed of their own begin each test alike.
+Temporary folders lie in memory where the system has room for them.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,6 +19,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from edgesim import load
+
+# Most tests write small files, which cost ten times as much on a disk.
+MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
+CHOSEN = {"PYTEST_DEBUG_TEMPROOT", "TMPDIR"} & os.environ.keys()
+if not CHOSEN and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM_BYTES:
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("search", **patient)

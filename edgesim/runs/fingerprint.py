@@ -117,14 +117,17 @@ def digest(files: dict[str, Path]) -> str:
 
 def code_files(method: type) -> dict[str, Path]:
     """Module name -> file of all that the entry point and the method import, sorted by name."""
-    waiting = [ENTRY, *(cls.__module__ for cls in method.__mro__)]
+    waiting = {ENTRY, *(cls.__module__ for cls in method.__mro__)}
     found: dict[str, Path] = {}
+    seen: set[str] = set()
     while waiting:
         for name in _with_parents(waiting.pop()):
-            path = None if name in found else _module_file(name)
-            if path is not None:
+            if name in seen:
+                continue
+            seen.add(name)
+            if (path := _module_file(name)) is not None:
                 found[name] = path
-                waiting += _imported(path)
+                waiting |= _imported(path) - seen
     return dict(sorted(found.items()))
 
 

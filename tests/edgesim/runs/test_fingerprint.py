@@ -33,27 +33,44 @@ print(*(name for name in sys.modules if name.split(".")[0] in ("edgesim", "fl", 
 """
 
 
-def forget():
-    for function in ("code_digest", "_module_file", "_imported"):
+def forget(*more):
+    for function in ("code_digest", "_module_file", *more):
         getattr(fingerprint, function).cache_clear()
 
 
-@pytest.fixture
-def copy(tmp_path, monkeypatch):
-    """Folder of a copy of the packages, from which the digest is taken."""
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """Folder of a copy of the packages, made once: `copy` undoes what a test edits in it."""
+    folder = tmp_path_factory.mktemp("code")
     for package in ("edgesim", "fl", "solvers", "reports"):
         ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(PROJECT / package, tmp_path / package, ignore=ignore)
+        shutil.copytree(PROJECT / package, folder / package, ignore=ignore)
+    return folder
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*.py")}
+
+
+@pytest.fixture
+def copy(copied, monkeypatch):
+    """Folder of a copy of the packages, from which the digest is taken."""
 
     def find_spec(package):
         spec = ModuleSpec(package, None, is_package=True)
-        spec.submodule_search_locations.append(str(tmp_path / package))
+        spec.submodule_search_locations.append(str(copied / package))
         return spec
 
+    before = contents(copied)
     forget()
     monkeypatch.setattr(fingerprint, "find_spec", find_spec)
-    yield tmp_path
+    yield copied
     forget()
+    for path, content in contents(copied).items():
+        if path not in before:
+            path.unlink()
+        elif content != before[path]:
+            path.write_bytes(before[path])
 
 
 @pytest.fixture
@@ -121,8 +138,9 @@ def test_a_new_import_is_followed(copy, digest_of):
     assert digest_of("liu") == before
     layers = copy / "fl" / "models" / "layers.py"
     layers.write_text(layers.read_text() + "\nfrom fl.new import VALUE\n")
-    forget()
+    forget("_imported")
     assert fingerprint.code_files(resolve("liu"))["fl.new"] == copy / "fl" / "new.py"
+    forget("_imported")  # the imports of this edit
 
 
 @pytest.mark.slow
