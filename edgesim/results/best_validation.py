@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -222,7 +221,7 @@ def _read(text: str, key: str) -> Any:
 
 def _check(choices: Sequence[Choice], base: Document, text: str) -> None:
     """Refuse an overlay in which a chosen mapping is mixed with what its base has there."""
-    changed = copy.deepcopy(base)
+    changed = base.copy()
     patch = read_text(text, SELECTED)
     del patch.tree["base"]
     lay_over(changed, patch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,6 +25,13 @@ BELOW = -1  # in a scheme: the changes that it is laid over; keys of a file are 
 MISSING = object()
 
 
+def copy_of(tree: Any) -> Any:
+    """Plain data in mappings and lists of its own; scalars do not change."""
+    if isinstance(tree, dict):
+        return {key: copy_of(value) for key, value in tree.items()}
+    return [copy_of(value) for value in tree] if isinstance(tree, list) else tree
+
+
 @dataclass
 class Document:
     """Plain data, and where each part of it was written.
@@ -37,6 +43,10 @@ class Document:
 
     tree: Any
     places: dict[KeyPath, str] = field(default_factory=dict)
+
+    def copy(self) -> Document:
+        """The same in mappings and lists of its own."""
+        return Document(copy_of(self.tree), dict(self.places))
 
     def place_of(self, path: KeyPath) -> str:
         """Where the value at a path was written, or its nearest surrounding part."""
@@ -121,7 +131,7 @@ class Document:
                 holder[key] = {kind: holder[key]}
                 self.places[(*path[:end], kind)] = self.place_of(path[:end])
             holder = holder[key]
-        holder[path[-1]] = copy.deepcopy(part.tree)
+        holder[path[-1]] = copy_of(part.tree)
         for at in [at for at in self.places if at[: len(path)] == path]:
             del self.places[at]
         self.places.update({path + at: place for at, place in part.places.items()})

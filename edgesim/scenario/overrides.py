@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -151,7 +150,7 @@ def with_overridden_schemes(document: Document, overrides: Sequence[Override]) -
 
     Those of one scheme are laid over it together, as a scheme of a file is over one of its base.
     """
-    changed, laid = copy.deepcopy(document), set()
+    changed, laid = document.copy(), set()
     for each in overrides:
         if each.path[0] != "schemes":
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import lru_cache
 from inspect import Parameter, Signature, isabstract, isfunction, signature
 from types import CodeType, FunctionType
 from typing import Any
@@ -94,14 +95,22 @@ def sharing_warnings(scenario: Scenario, method: Method) -> list[str]:
 
 def hook_warnings(name: str, cls: type[Method]) -> list[str]:
     """Warnings about functions that nothing calls and that are called nearly as a hook is."""
-    found, functions = list[str](), dict[str, FunctionType]()
+    return [
+        f"learning.method.name: is {name}, whose {key} nothing calls; did you mean {near}?"
+        for key, near in _nearly_hooks(cls)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _nearly_hooks(cls: type[Method]) -> list[tuple[str, str]]:
+    """Functions of a class that nothing calls, and the hooks whose names are nearly theirs."""
+    found, functions = list[tuple[str, str]](), dict[str, FunctionType]()
     for owner in reversed(cls.__mro__[:-1]):
         more = {key: each for key, each in vars(owner).items() if isfunction(each)}
         for key in sorted(more.keys() - functions.keys()):
             near = get_close_matches(key, functions, n=1, cutoff=NEARLY)
             if near and not _is_mentioned(key, owner, cls):
-                problem = f"is {name}, whose {key} nothing calls"
-                found.append(f"learning.method.name: {problem}; did you mean {near[0]}?")
+                found.append((key, near[0]))
         functions |= more
     return found
 
