@@ -242,9 +242,13 @@ def frame(columns: Mapping[str, list | np.ndarray], schema: Mapping[str, type]) 
     """A table as a data frame with the types of its schema."""
     import pandas
 
-    return pandas.DataFrame(
-        {name: pandas.Series(columns[name], dtype=kind) for name, kind in schema.items()}
-    )
+    def column(name: str, kind: type) -> Any:
+        # A frame compares the indices of series with each other, which costs more than the rest.
+        if kind is str:
+            return pandas.Series(columns[name], dtype=kind).array
+        return np.asarray(columns[name], dtype=DTYPES[kind])
+
+    return pandas.DataFrame({name: column(name, kind) for name, kind in schema.items()})
 
 
 def as_list(values: list | np.ndarray) -> list:

@@ -29,11 +29,14 @@ def span_columns(g: int, spans: Sequence[SpanColumns]) -> dict[str, Array]:
         "phase": np.repeat(phases, [span.begun.sum() for span in spans])[order],
     }
     for name in NUMBERS:
-        parts = [
-            np.broadcast_to(getattr(span, name), span.device.shape)[span.begun] for span in spans
-        ]
-        columns[name] = np.concatenate(parts)[order]
+        columns[name] = np.concatenate([begun(span, name) for span in spans])[order]
     return columns
+
+
+def begun(span: SpanColumns, name: str) -> Array:
+    """A column of the spans that have begun; what all have alike may be one number."""
+    values = getattr(span, name)
+    return values[span.begun] if np.ndim(values) else np.full(span.begun.sum(), values)
 
 
 def device_columns(
@@ -93,8 +96,7 @@ def job_rows(
 def energies(device: Array, spans: Sequence[SpanColumns], idle: SpanColumns, size: int) -> Array:
     """Joules of ``device`` [S + infeasible], waiting included; the first S have ``spans``."""
     parts = [
-        np.append(spent, np.zeros(len(device) - size))
-        for spent in column_parts("energy_j", spans, size)
+        np.append(spent, np.zeros(len(device) - size)) for spent in column_parts("energy_j", spans)
     ]
     waited = np.zeros(1 + max(device.max(initial=0), idle.device.max(initial=0)))
     waited[idle.device] = idle.energy_j
@@ -103,12 +105,12 @@ def energies(device: Array, spans: Sequence[SpanColumns], idle: SpanColumns, siz
 
 def per_device(name: str, spans: Sequence[SpanColumns], size: int) -> Array:
     """Sums [S] of a column over the spans of each device."""
-    return exact_sum(column_parts(name, spans, size), size)
+    return exact_sum(column_parts(name, spans), size)
 
 
-def column_parts(name: str, spans: Sequence[SpanColumns], size: int) -> list[Array]:
+def column_parts(name: str, spans: Sequence[SpanColumns]) -> list[Array]:
     """A column of each span [S], 0 where it has not begun."""
-    return [np.where(span.begun, np.broadcast_to(getattr(span, name), size), 0.0) for span in spans]
+    return [np.where(span.begun, getattr(span, name), 0.0) for span in spans]
 
 
 def exact_sum(parts: Sequence[Array], size: int) -> Array:
