@@ -126,7 +126,7 @@ def finished_run(
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def write_run():
     """write_run(folder, scheme=..., ...) -> folder."""
     return finished_run

@@ -110,6 +110,14 @@ def test_linked_keys_stay_apart_where_other_runs_break_the_link(tmp_path, write_
     assert [2, 3] in [line.get_xdata().tolist() for line in panel.lines]
 
 
+@pytest.fixture(scope="module")
+def without_targets(tmp_path_factory, write_run):
+    """Folder of a run without targets, and the names of the figures that can be drawn of it."""
+    folder = write_run(tmp_path_factory.mktemp("runs") / "a", targets=())
+    figures = report_figures(load_schemes([folder]))[0]
+    return folder, [each.name for each in figures if each.draw(SCREEN) is not None]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "named"),
@@ -118,16 +126,19 @@ def test_linked_keys_stay_apart_where_other_runs_break_the_link(tmp_path, write_
         ("cdf,to-target,worth", '"to-target", "worth"'),
     ],
 )
-def test_a_figure_that_the_results_do_not_have_is_refused(tmp_path, write_run, asked, named):
-    folder, out = write_run(tmp_path / "runs" / "a", targets=()), tmp_path / "out"
+def test_a_figure_that_the_results_do_not_have_is_refused(without_targets, tmp_path, asked, named):
+    (folder, drawn), out = without_targets, tmp_path / "out"
     with pytest.raises(ResultsError) as error:
         write_report([folder], out, options_from({"figures": asked}))
     said, there = str(error.value).split("; there are ")
     assert said == f"The report's figures names {named}, which these results do not have"
     assert not out.exists() and "staleness" not in there and "to-target" not in there
-    figures = report_figures(load_schemes([folder]))[0]
-    drawn = [each.name for each in figures if each.draw(SCREEN) is not None]
     assert there == f"{', '.join(drawn)}." and "cdf" in drawn
+
+
+@pytest.mark.slow
+def test_a_figure_alone_that_the_results_do_not_have_is_refused(without_targets):
+    folder, _ = without_targets
     with pytest.raises(ResultsError, match='names "worth", which these results do not have'):
         plot.figure(folder, "worth")
     with pytest.raises(ScenarioError, match='figures is "curves"; allowed is'):  # no report has it
