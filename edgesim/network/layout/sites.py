@@ -76,8 +76,8 @@ class Sites:
             return offset
         # into the parallelogram around the origin, from where the nearest image is one of seven
         offset = offset - np.rint(offset @ self._per_period) @ self.period_m
-        square = [((offset - move) ** 2).sum(axis=1) for move in self.images_m]
-        return offset - self.images_m[np.argmin(square, axis=0)]
+        x_m, y_m = np.moveaxis(offset[:, None] - self.images_m, -1, 0)
+        return offset - self.images_m[np.argmin(x_m**2 + y_m**2, axis=1)]
 
     def nearest(self, position_m: Array) -> tuple[Array, Array]:
         """(nearest site int [K], its distance [K], m) of positions [K, 2]."""
