@@ -10,12 +10,10 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import PrivateAttr, ValidationInfo, model_validator
-from pydantic.fields import FieldInfo
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.scenario.base_file import read_with_base
@@ -32,7 +30,7 @@ from edgesim.scenario.per_device_values import MethodSpec
 from edgesim.scenario.radio.fidelity import with_rung
 from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
-from edgesim.scenario.section import Reader, Section, is_written, reader_of
+from edgesim.scenario.section import Section, fields_of, is_written
 from edgesim.scenario.validation import validated
 from edgesim.scenario.yaml_text import write_text
 
@@ -212,7 +210,7 @@ def _plain(section: Section, written_only: bool = True) -> dict[str, Any]:
         written_only: keys are left out, too, that were added later and have their defaults.
     """
     content: dict[str, Any] = {}
-    for name, field, reader in _fields(type(section)):
+    for name, field, reader in fields_of(type(section)):
         value, key = getattr(section, name), str(field.alias)
         if written_only and not is_written(field, value):
             continue
@@ -226,12 +224,6 @@ def _plain(section: Section, written_only: bool = True) -> dict[str, Any]:
         elif value is not None:
             content[key] = value
     return content
-
-
-@cache
-def _fields(section: type[Section]) -> list[tuple[str, FieldInfo, Reader | None]]:
-    """Name, field and reader of every key of a section."""
-    return [(name, field, reader_of(field)) for name, field in section.model_fields.items()]
 
 
 def _leaves(tree: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -186,3 +187,9 @@ class NoneOrSection:
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         return {"anyOf": [{"const": "none"}, handler(schema)]}
+
+
+@cache
+def fields_of(section: type[Section]) -> list[tuple[str, FieldInfo, Reader | None]]:
+    """Name, field and reader of every key of a section."""
+    return [(name, field, reader_of(field)) for name, field in section.model_fields.items()]
