@@ -33,6 +33,8 @@ from fl.contracts import State
 from fl.data.samples import Federated
 from fl.stored_files import BLANK, sealed
 
+NO_SECTOR = -1  # of devices that no sector reaches
+
 
 def write_artifacts(
     path: Path,
@@ -183,10 +185,15 @@ def placed(setup: Setup) -> dict[str, np.ndarray]:
 
 
 def sectors(channel: SectorChannel, fleet: Fleet) -> dict[str, np.ndarray]:
-    """The same columns in a network: those towards the sector that serves a device at the start."""
-    columns = {"x_m": fleet.x_m, "y_m": fleet.y_m, "sector": channel.couplings.serving}
+    """The same columns in a network: those towards the sector that serves a device at the start.
+
+    A device that no sector reaches has the number of one in the channel, and here -1.
+    """
+    away = channel.couplings.own == 0.0
+    sector = np.where(away, NO_SECTOR, channel.couplings.serving)
+    columns = {"x_m": fleet.x_m, "y_m": fleet.y_m, "sector": sector}
     if channel.sites is not None:
-        columns["distance_m"] = channel.sites.distance_m
+        columns["distance_m"] = np.where(away, np.nan, channel.sites.distance_m)
         columns["line_of_sight"] = channel.sites.line_of_sight * 1
     return columns
 

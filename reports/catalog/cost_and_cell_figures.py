@@ -133,7 +133,7 @@ def _map_caption(schemes: list[Scheme]) -> str:
         "Triangles: sites, with a stroke along the boresight of each sector. Dots: devices, by "
         "which sector of its site serves each at the start, with a line to that site (with "
         "wrap-around perhaps to its image outside), and by SINR or coupling loss "
-        f"towards it. {whose}."
+        f"towards it (grey: there is none). {whose}."
     )
 
 

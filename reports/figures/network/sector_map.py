@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -21,6 +22,7 @@ from reports.styling.figure_style import INK, FigureStyle
 
 SECTOR_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 SECTOR_MARKERS = ("o", "s", "^", "D", "v", "P")
+AWAY = "#999999"  # devices that no sector reaches, or without a value
 
 
 def has_sectors(run: FinishedRun) -> bool:
@@ -55,15 +57,21 @@ def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     per_site = sites.sectors if sites is not None else 3
     dots: dict[str, Any] = {"s": max(4.0, min(20.0, 4000 / len(devices))), "lw": 0, "zorder": 2}
     which = devices["sector"].to_numpy()
+    served = which >= 0
     # sites with one sector each have six looks, without a name
     which = which % per_site if per_site > 1 or sites is None else looks_of_sites(sites)[which]
     for i in range(per_site if per_site > 1 else len(SECTOR_COLOURS)):
         look = {"color": SECTOR_COLOURS[i % 6], "marker": SECTOR_MARKERS[i % 6]}
-        here, name = devices[which == i], f"sector {i + 1}" if per_site > 1 else None
+        here, name = devices[served & (which == i)], f"sector {i + 1}" if per_site > 1 else None
         left.scatter(here["x_m"], here["y_m"], label=name, **look, **dots)
+    if not served.all():
+        away = devices[~served]
+        left.scatter(away["x_m"], away["y_m"], label="out of reach", color=AWAY, marker="X", **dots)
     sinr = mean_sinr_db(run)
     value = -devices["path_gain_db"].to_numpy() if sinr is None else sinr
-    shown = right.scatter(devices["x_m"], devices["y_m"], c=value, cmap="viridis", **dots)
+    colours = colormaps["viridis"].with_extremes(bad=AWAY)
+    shade: dict[str, Any] = {"c": value, "cmap": colours, "plotnonfinite": True}
+    shown = right.scatter(devices["x_m"], devices["y_m"], **shade, **dots)
     title = "coupling loss (dB)" if sinr is None else "SINR of uploads, mean (dB)"
     figure.colorbar(shown, ax=right, pad=0.02, aspect=30).set_label(title)
     for panel in (left, right):
@@ -75,7 +83,7 @@ def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     if style.wide:
         right.set_ylabel("")
     if sites is not None:
-        lines = LineCollection(_links(sites, devices), color="#BBBBBB", lw=0.25, zorder=1)
+        lines = LineCollection(_links(sites, devices[served]), color="#BBBBBB", lw=0.25, zorder=1)
         left.add_collection(lines, autolim=False)
     legend(figure, left, style)
     return figure

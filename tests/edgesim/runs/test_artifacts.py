@@ -62,3 +62,37 @@ def test_the_rate_of_a_device_is_that_of_its_upload_alone_on_the_whole_band(netw
     assert run.device_rounds["share"].tolist() == [1.0]
     found = pd.read_csv(tmp_path / "devices.csv")["rate_bps"].to_numpy()
     np.testing.assert_allclose(found, run.device_rounds["rate_bps"], rtol=1e-9)
+
+
+SITES = """
+name: sites
+rounds: 1
+network:
+  bandwidth: 10 MHz
+  noise: -174 dBm/Hz
+  layout: {kind: hex, rings: 1, sectors: 1, isd: 300 m}
+  channel: {path_loss: {model: code, code: "./near.py:near"}}
+devices: [{count: 12, tx_power: 23 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 500}}]
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
+allocation: {solver: equal}
+"""
+NEAR = """
+import numpy as np
+
+def near(fleet, streams):
+    return np.where(fleet.distance_m > 100.0, np.inf, 90.0)
+"""
+
+
+def test_a_device_that_no_sector_reaches_has_none_in_the_table(tmp_path):
+    """It had sector 0, and its distance to the site of that, wherever it was."""
+    (tmp_path / "near.py").write_text(NEAR, encoding="utf-8")
+    (tmp_path / "sites.yaml").write_text(SITES, encoding="utf-8")
+    setup = set_up(load(tmp_path / "sites.yaml"), allow_code=True)
+    table = pd.read_csv(StringIO(devices_csv(setup)))
+    away = (setup.channel.couplings.gain == 0.0).all(axis=1)
+    assert 0 < away.sum() < len(table) and setup.channel.couplings.serving.min() >= 0
+    assert (table["sector"] == -1).tolist() == away.tolist()
+    assert table["distance_m"].isna().tolist() == away.tolist()
+    assert (table["rate_bps"] == 0.0).tolist() == away.tolist()
+    assert table["path_gain_db"][away].tolist() == [-np.inf] * away.sum()

@@ -70,6 +70,23 @@ def test_sites_with_one_sector_each_are_told_apart_by_colour_without_a_legend(ne
     assert [len(each.get_offsets()) for each in left.collections[:6]] == [1, 0, 0, 1, 0, 0]
 
 
+@pytest.mark.parametrize("sectors", [1, 3])
+def test_a_device_that_no_sector_reaches_is_grey_and_without_a_line(sectors, network, drawn):
+    """It had the look of the first site, and a line to it across the map."""
+    path, devices = network.first.folder / "scenario.yaml", network.first.devices
+    path.write_text(HEX.replace("sectors: 3", f"sectors: {sectors}"), encoding="utf-8")
+    devices["sector"], devices["path_gain_db"] = [0, -1], [-90.0, -np.inf]
+    figure = drawn(sector_map.sector_map, [network])
+    left, right, _ = figure.axes
+    places = [np.asarray(each.get_offsets()).tolist() for each in left.collections]
+    looks = 3 if sectors == 3 else 6
+    assert places[0] == [[100.0, 0.0]] and places[looks] == [[0.0, -120.0]]
+    assert not any(places[1:looks]) and len(left.collections[-1].get_segments()) == 1
+    assert "out of reach" in [text.get_text() for text in figure.legends[0].get_texts()]
+    shown = right.collections[0]
+    assert len(set(shown.to_rgba(shown.get_array())[1, :3])) == 1 and len(shown.get_offsets()) == 2
+
+
 @pytest.mark.parametrize("rings", [1, 2, 4])
 def test_neighbouring_sites_with_one_sector_each_have_different_looks(rings):
     """The sixth neighbour of the first site had its colour. The next ones are sqrt(3) D away."""
