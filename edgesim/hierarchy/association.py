@@ -37,9 +37,10 @@ def balanced(gain: Array) -> Array:
     """
     edges, devices = gain.shape
     room = np.full(edges, math.ceil(devices / edges))
-    with np.errstate(divide="ignore"):
+    # log 0 is -inf; whom no edge reaches has no regret, and whom one alone reaches the largest
+    with np.errstate(divide="ignore", invalid="ignore"):
         level = np.sort(np.log(gain), axis=0)
-    regret = level[-1] - level[-2] if edges > 1 else np.zeros(devices)
+        regret = level[-1] - level[-2] if edges > 1 else np.zeros(devices)
     regret = np.nan_to_num(regret, nan=0.0, posinf=np.inf)
     chosen = np.zeros(devices, dtype=int)
     for k in np.argsort(-regret, kind="stable"):

@@ -23,8 +23,11 @@ def feasibility_of_run(setup: Setup) -> Feasibility:
     if setup.hierarchy is None:
         table = _feasibility_of_cell(setup, redrawn)
     else:
-        tables = [_feasibility_of_cell(edge, redrawn) for edge in setup.edges]
         members = [(edge.number, edge.members.tolist()) for edge in setup.hierarchy.edges]
+        tables = [
+            _feasibility_of_cell(edge, redrawn, numbers)
+            for edge, (_, numbers) in zip(setup.edges, members, strict=True)
+        ]
         table = joined_feasibility(tables, members)
     channels = [each.channel for each in setup.edges or (setup,)]
     table.warnings.extend(rate_without_fading(setup.scenario, channels))
@@ -34,12 +37,14 @@ def feasibility_of_run(setup: Setup) -> Feasibility:
     return replace(table, note="; ".join(filter(None, (table.note, *said))))
 
 
-def _feasibility_of_cell(setup: Setup, redrawn: bool) -> Feasibility:
+def _feasibility_of_cell(
+    setup: Setup, redrawn: bool, numbers: list[int] | None = None
+) -> Feasibility:
     cell = setup.cell(simpy.Environment())
     check_times(setup.scenario, cell, setup.method)
     clock = setup.clock
     wanted = clock.room(Desk(cell.env, len(cell.fleet)))
-    return feasibility_table(cell, setup.method, redrawn, wanted, clock.overlapping)
+    return feasibility_table(cell, setup.method, redrawn, wanted, clock.overlapping, numbers)
 
 
 def meaning_of_shares(setup: Setup) -> str:

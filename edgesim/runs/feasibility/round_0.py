@@ -52,6 +52,7 @@ def feasibility_table(
     redrawn: bool = False,
     wanted: int | None = None,
     overlapping: bool = False,
+    numbers: Sequence[int] | None = None,
 ) -> Feasibility:
     """The table of round 0, with every device there, on the channel and clocks at the start.
 
@@ -61,6 +62,7 @@ def feasibility_table(
         redrawn: capabilities are drawn in every round, which the note then says.
         wanted: devices that the clock wants to start; None: those that the method asks.
         overlapping: the clock's jobs overlap.
+        numbers: of the devices in sentences; None: those within the cell.
     """
     view, everyone = cell.view(0, everyone=True), np.arange(len(cell.fleet))
     demand = demand_of(method, None, view, everyone)
@@ -83,7 +85,8 @@ def feasibility_table(
     # Only a threshold ends a round of nobody.
     moves = moves and (len(left_out) < count or math.isfinite(view.budget_s))
     for_good = [k for k in left_out if not (moves and view.rate_bps[k] == 0.0)]
-    note = refused or participation(count, left_out, view, unprunable_s, moves, plan.too_weak)
+    why = view, unprunable_s, moves, plan.too_weak, numbers
+    note = refused or participation(count, left_out, *why)
     if len(asked) < count:
         note += f"; a round asks {len(asked)} of them, and shares are planned for those of round 0"
     note += "; this is round 0, and capabilities are drawn anew in every round" if redrawn else ""
@@ -114,6 +117,9 @@ def joined_feasibility(
 ) -> Feasibility:
     """The tables of the cells of several edges as one, with the devices' own numbers.
 
+    Not feasible where no device of any edge can take part, or none of one whose rounds would not
+    end without.
+
     Args:
         tables: one per edge.
         members: number and devices of each edge.
@@ -131,11 +137,20 @@ def joined_feasibility(
         for warning in each.warnings
     ]
     least_ms, longest_ms = zip(*(each.thresholds_ms for each in tables), strict=True)
+    # only a threshold ends a round of nobody
+    endless = [
+        e
+        for each, (e, _) in zip(tables, members, strict=True)
+        if not each.feasible and math.isinf(each.thresholds_ms[0])
+    ]
+    if endless:
+        of_edges = ", ".join(map(str, endless))
+        notes.append(f"nothing would end a round of edge {of_edges}; give budget.latency_threshold")
     return Feasibility(
         rows,
         (min(least_ms), max(longest_ms)),
         "; ".join(notes),
-        any(each.feasible for each in tables),
+        any(each.feasible for each in tables) and not endless,
         warnings,
         RoundEvents.joined(each.events for each in tables),
     )
@@ -156,6 +171,7 @@ def participation(
     unprunable_s: Array,
     moves: bool = False,
     too_weak: Container[int] = (),
+    numbers: Sequence[int] | None = None,
 ) -> str:
     """Who cannot take part and why, and the least threshold that would let everybody.
 
@@ -166,9 +182,14 @@ def participation(
         unprunable_s: of each device what nothing can shorten, s [K].
         moves: path losses change, so that a rate of 0 bit/s says something of round 0 only.
         too_weak: those of them whose batteries do not hold what their plan takes.
+        numbers: of the devices in sentences; None: those within the cell.
     """
     if not left_out:
         return f"all {count} devices can take part" if count > 1 else "the device can take part"
+
+    def name(devices: list[int]) -> str:
+        return named_devices(devices if numbers is None else [numbers[k] for k in devices])
+
     silent = [k for k in left_out if view.rate_bps[k] == 0.0]
     weak = [k for k in left_out if k in too_weak]
     slow = [k for k in left_out if k not in too_weak and view.rate_bps[k] != 0.0]
@@ -179,13 +200,13 @@ def participation(
         them, their = ("it", "its") if one else ("them", "their")
         later = f" when the run starts, and {take} part once the channel lets {them}"
         away = f"{are} out of reach{later if moves else ''}"
-        parts.append(f"{named_devices(silent)} {away}: {their} rate is 0 bit/s")
+        parts.append(f"{name(silent)} {away}: {their} rate is 0 bit/s")
     if weak:
-        parts.append(f"the plan of {named_devices(weak)} takes more than the battery holds")
+        parts.append(f"the plan of {name(weak)} takes more than the battery holds")
     if slow:
         needed_ms = unprunable_s[slow].max() * MS
         parts.append(
-            f"{named_devices(slow)} cannot meet budget.latency_threshold = "
+            f"{name(slow)} cannot meet budget.latency_threshold = "
             f"{view.budget_s * MS:g} ms, because what cannot be pruned alone takes up to "
             f"{needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
         )

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import simpy
 
-from edgesim import load
+from edgesim import load, simulate
+from edgesim.errors import InfeasibleScenarioError
 from edgesim.hierarchy.association import balanced, by_price, nearest, strongest
 from edgesim.runs.setup import set_up
 from tests.edgesim.hierarchy.stable_association import is_stable, total_cost
@@ -45,6 +46,12 @@ def test_balanced_serves_the_largest_regret_first():
     assert balanced(gain).tolist() == [0, 1, 0, 1]
     many = balanced(np.random.default_rng(0).random((3, 10)))
     assert np.bincount(many, minlength=3).max() == 4
+
+
+def test_balanced_puts_devices_without_any_edge_last():
+    """Device 0 has no edge, device 2 edge 1 alone: it chooses first, and 0 takes what is left."""
+    gain = np.array([[0.0, 2.0, 0.0, 3.0], [0.0, 4.0, 1.0, 2.0]])
+    assert balanced(gain).tolist() == [0, 1, 1, 0]
 
 
 def random_cost(seed):
@@ -127,3 +134,34 @@ def test_a_move_that_does_not_fit_is_none():
 
     end = by_price(cost, np.zeros(4, dtype=int), 2)
     assert end.tolist() == [0, 0, 1, 0] and is_stable(cost, end, 2)
+
+
+NEAR = """
+import numpy as np
+
+def within_30(fleet, streams):
+    return np.where(fleet.distance_m > 30.0, np.inf, 90.0)
+
+def within_50(fleet, streams):
+    return np.where(fleet.distance_m > 50.0, np.inf, 90.0)
+"""
+
+
+def test_an_edge_that_reaches_none_of_its_devices_is_refused_with_the_reason(tmp_path):
+    """It said that nobody can take part, or the selection asks none. A threshold ends its rounds.
+
+    Devices 0 and 2 are 10 m and 40 m from their edges, device 1 80.6 m.
+    """
+    (tmp_path / "places.yaml").write_text(PLACES)
+    (tmp_path / "near.py").write_text(NEAR)
+
+    def run(reach, threshold):
+        loss = f"network.channel.path_loss={{model: code, code: ./near.py:within_{reach}}}"
+        changes = [loss, f"budget.latency_threshold={threshold}", "allocation.solver=equal"]
+        given = load(tmp_path / "places.yaml", [*changes, "learning.method={name: fedavg}"])
+        return simulate(given, allow_code=True).rounds.arrived.tolist()
+
+    assert (run(50, "none"), run(30, "60 ms")) == ([2], [1])
+    said = r"1: .*: device 2 is out of reach: .*; nothing would end a round of edge 1; give budget"
+    with pytest.raises(InfeasibleScenarioError, match=said):
+        run(30, "none")
