@@ -40,8 +40,7 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
 
     def check(saved: Checkpoint) -> None:
         before = saved.facts.get("rounds", saved.g + 1)
-        as_before = replace(setup, scenario=setup.scenario.with_rounds(before))
-        if result_digest(as_before) != saved.facts.get("fingerprint"):
+        if not is_same_run(setup, saved.facts, before):
             raise FolderError(f"{path} holds another run{_difference(setup, path)}; {CURE}")
         if setup.scenario.rounds < before:
             raise FolderError(
@@ -57,6 +56,12 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
         saved.warnings.extend(_kept_lengths(setup, before))
 
     return check
+
+
+def is_same_run(setup: Setup, facts: dict[str, Any], rounds: int) -> bool:
+    """Would a setup, with so many rounds, make the run of whose last state these facts are?"""
+    as_before = replace(setup, scenario=setup.scenario.with_rounds(rounds))
+    return result_digest(as_before) == facts.get("fingerprint")
 
 
 def _kept_lengths(setup: Setup, before: int) -> list[str]:

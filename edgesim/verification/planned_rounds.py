@@ -26,6 +26,7 @@ from edgesim.runs.setup.make_setup import set_up
 from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.cells.interference_schema import MEASURED
 from edgesim.scenario.loader import load
+from edgesim.verification.changed_packages import by_the_same_packages
 from edgesim.verification.check_result import (
     FAILED,
     PASSED,
@@ -95,7 +96,11 @@ def recorded_rounds(tables: dict[str, pd.DataFrame]) -> list[RecordedRound]:
 
 
 def check_planned_rounds(
-    folder: Path, tables: dict[str, pd.DataFrame], data: str | None, allow_code: bool
+    folder: Path,
+    tables: dict[str, pd.DataFrame],
+    data: str | None,
+    allow_code: bool,
+    facts: dict[str, Any] | None = None,
 ) -> list[CheckResult]:
     """The two checks.
 
@@ -104,6 +109,7 @@ def check_planned_rounds(
         tables: of the run.
         data: folder of the data files; None: EDGESIM_DATA.
         allow_code: a method or solver of the user's own may run.
+        facts: of the run's last state, where it is whole.
     """
     rounds = recorded_rounds(tables)
     if jobs_overlap(tables["device_rounds"]):
@@ -118,9 +124,11 @@ def check_planned_rounds(
         reason = f"shares and ratios keep their bounds; not planned again: {cause}"
         return [CheckResult(ALLOCATIONS, SKIPPED, reason), CheckResult(FINISH, SKIPPED, NO_PLANS)]
     if setup.hierarchy:
-        return check_edges(setup, setup.hierarchy, tables)
-    planned, plans = check_allocations(setup, rounds)
-    return [planned, check_finish(setup, rounds, plans)]
+        checks = check_edges(setup, setup.hierarchy, tables)
+    else:
+        planned, plans = check_allocations(setup, rounds)
+        checks = [planned, check_finish(setup, rounds, plans)]
+    return by_the_same_packages(setup, facts, checks)
 
 
 def check_edges(

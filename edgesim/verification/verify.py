@@ -73,7 +73,7 @@ def check_run(folder: Path, data: str | None, allow_code: bool) -> list[CheckRes
         checks.append(check_states(tables))
     checks += check_presence(folder, tables)
     if all(check.outcome != FAILED for check in checks):
-        checks += check_planned_rounds(folder, tables, data, allow_code)
+        checks += check_planned_rounds(folder, tables, data, allow_code, facts)
     return checks
 
 
