@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from edgesim.scenario.radio.channel_schema import TR38901
+
 RUNGS = ("paper", "cell", "adapted", "errors", "network")
 WHOLE = ("model", "kind", "mode")  # keys by which a section is one of several kinds
 PAPER = {
@@ -16,7 +18,7 @@ PAPER = {
     "channel": {"path_loss": {"model": "constant", "loss": "100 dB"}},
 }
 FADING = {"kind": "rician", "k": "table", "speed": "3 km/h"}
-CELL = {
+CELL: dict[str, Any] = {
     "carrier": {"frequency": "3.5 GHz"},
     "noise": "-169 dBm/Hz",  # thermal noise of -174 dBm/Hz, and a noise figure of 5 dB
     "channel": {
@@ -27,7 +29,10 @@ CELL = {
 BAND = {"bandwidth": "20 MHz"}
 ADAPTED = {"adaptation": {"rate": "mcs", "implementation_loss": "2 dB"}}
 ERRORS = {"adaptation": {"errors": "drawn"}}
-NETWORK = {"layout": {"kind": "hex"}, "power_control": {"p0": "-85 dBm", "alpha": 0.8}}
+NETWORK: dict[str, Any] = {
+    "layout": {"kind": "hex"},
+    "power_control": {"p0": "-85 dBm", "alpha": 0.8},
+}
 COLUMN = {"channel": {"path_loss": {"model": "uma", "antenna": {"kind": "column"}}}}
 LEAVES_OUT = {
     "paper": "path loss by place, fading, steps of the rate, lost blocks, other cells, mobility",
@@ -49,12 +54,11 @@ def with_rung(tree: Any) -> Any:
         return {**tree, "network": _filled(network, PAPER)}
     carrier = network.get("carrier")
     has_noise = isinstance(carrier, dict) and "noise_figure" in carrier
-    network = _filled(network, NETWORK) if rung == "network" else network
-    if rung == "network" and not _has(network, "antenna_gain"):
-        network = _filled(network, COLUMN)
+    if rung == "network":
+        network = _filled(network, _several_cells(network))
     cell = {k: v for k, v in CELL.items() if k != "noise" or not has_noise}
-    if _has(network, "antenna"):
-        cell["channel"] = {"fading": FADING, "path_loss": {"model": "uma"}}
+    loss = {"model": "uma"} if _has(network, "antenna") else CELL["channel"]["path_loss"]
+    cell["channel"] = {"fading": _fading(network), "path_loss": loss}
     network = _filled(network, cell)
     if rung == "cell":
         network = _filled(network, BAND)
@@ -81,6 +85,37 @@ def _filled(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
                 default = {k: v for k, v in default.items() if k != "speed"}
             filled[name] = value if other_kind else _filled(value, default)
     return filled
+
+
+def _fading(network: dict[str, Any]) -> dict[str, Any]:
+    """What a rung gives: K factors of the table where the path loss has one, else no direct path.
+
+    A K factor, or the kind that has one, which is written, stands for the direct path.
+    """
+    if _model(network) in TR38901:
+        return FADING
+    fading = network["channel"].get("fading")
+    direct = isinstance(fading, dict) and ("k" in fading or fading.get("kind") == "rician")
+    return {"kind": "rician" if direct else "rayleigh", "speed": FADING["speed"]}
+
+
+def _several_cells(network: dict[str, Any]) -> dict[str, Any]:
+    """What the rung network gives; a path loss without antennas has one sector per site.
+
+    Powers are controlled by a loss that a model gives, not by code.
+    """
+    model = _model(network)
+    if model in TR38901:
+        return NETWORK if _has(network, "antenna_gain") else NETWORK | COLUMN
+    cells = NETWORK | {"layout": NETWORK["layout"] | {"sectors": 1}}
+    return {k: v for k, v in cells.items() if model != "code" or k != "power_control"}
+
+
+def _model(network: dict[str, Any]) -> Any:
+    """Of the path loss that is written; uma, which rungs give, without one."""
+    channel = network.get("channel")
+    loss = channel.get("path_loss") if isinstance(channel, dict) else None
+    return loss.get("model", "uma") if isinstance(loss, dict) else "uma"
 
 
 def _has(network: dict[str, Any], key: str) -> bool:

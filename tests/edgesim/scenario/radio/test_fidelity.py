@@ -133,3 +133,29 @@ def test_a_written_coherence_takes_the_place_of_the_speed_of_a_rung():
     """It was said to stand beside a speed, which nobody had written."""
     fading = rung("cell", "network.channel.fading={coherence: 5 ms}").network.channel.fading
     assert (fading.kind, fading.coherence_s, fading.speed_m_per_s) == ("rician", 0.005, None)
+
+
+LOG = "network.channel.path_loss={model: log-distance, reference_loss: 38 dB, exponent: 3}"
+CODE = "network.channel.path_loss={model: code, code: ./radio.py:losses}"
+
+
+@pytest.mark.parametrize(("name", "loss"), [("cell", LOG), ("network", LOG), ("network", CODE)])
+def test_a_path_loss_without_a_table_of_k_factors_has_no_direct_path(name, loss):
+    """k was said to be table, which nobody had written."""
+    place = ["devices.0.position={disc: 100 m}"] if name == "cell" else []
+    fading = rung(name, loss, *place).network.channel.fading
+    assert (fading.kind, fading.k_db) == ("rayleigh", None)
+    assert fading.speed_m_per_s == pytest.approx(3.0 / 3.6)
+    written = rung(name, loss, *place, "network.channel.fading={k: 9 dB}").network.channel.fading
+    assert (written.kind, written.k_db) == ("rician", 9.0)
+    assert written.speed_m_per_s == fading.speed_m_per_s
+    kind = rung(name, loss, *place, "network.channel.fading={kind: rician, k: 9 dB}")
+    assert kind.network.channel.fading == written
+
+
+@pytest.mark.parametrize(("loss", "alpha"), [(LOG, 0.8), (CODE, None)])
+def test_the_rung_network_asks_no_antenna_of_a_path_loss_that_has_none(loss, alpha):
+    """Nor power control of code, which gives a loss per device and no model of it."""
+    network = rung("network", loss).network
+    assert (network.layout.rings, network.layout.sectors) == (2, 1)
+    assert getattr(network.power_control, "alpha", None) == alpha
