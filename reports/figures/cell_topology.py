@@ -150,6 +150,8 @@ def device_table(schemes: list[Scheme]) -> Table | None:
     columns = (
         Column("device", "Device"),
         Column("sector", "Sector"),
+        Column("x_m", "x (m)", decimals(1)),
+        Column("y_m", "y (m)", decimals(1)),
         Column("distance_m", "Distance (m)", significant(3)),
         Column("path_gain_db", "Path gain (dB)", decimals(1)),
         Column("tx_power_w", "Transmit power (mW)", significant(3, 1e3)),

@@ -22,6 +22,7 @@ from reports.styling.figure_style import INK, FigureStyle
 
 SECTOR_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 SECTOR_MARKERS = ("o", "s", "^", "D", "v", "P")
+FLATTEST = 0.4  # shorter side of a map over the longer one
 AWAY = "#999999"  # devices that no sector reaches, or without a value
 
 
@@ -73,10 +74,12 @@ def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     shade: dict[str, Any] = {"c": value, "cmap": colours, "plotnonfinite": True}
     shown = right.scatter(devices["x_m"], devices["y_m"], **shade, **dots)
     title = "coupling loss (dB)" if sinr is None else "SINR of uploads, mean (dB)"
-    figure.colorbar(shown, ax=right, pad=0.02, aspect=30).set_label(title)
+    # beside the axes and as high as they are, also where their aspect makes them low
+    figure.colorbar(shown, cax=right.inset_axes((1.03, 0.0, 0.03, 1.0))).set_label(title)
     for panel in (left, right):
         if sites is not None:
             draw_sites(panel, sites)
+        leave_room(panel)
         panel.set_aspect("equal")
         panel.grid(visible=False)
         panel.set(xlabel="x (m)", ylabel="y (m)")
@@ -87,6 +90,17 @@ def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
         left.add_collection(lines, autolim=False)
     legend(figure, left, style)
     return figure
+
+
+def leave_room(panel: Axes) -> None:
+    """Around a long row, so that the axes are not as low as its markers."""
+    for low, high, limit in (
+        (*panel.get_xlim(), panel.set_xlim),
+        (*panel.get_ylim(), panel.set_ylim),
+    ):
+        least = FLATTEST * max(np.ptp(panel.get_xlim()), np.ptp(panel.get_ylim()))
+        if high - low < least:
+            limit(0.5 * (low + high - least), 0.5 * (low + high + least))
 
 
 def looks_of_sites(sites: Sites) -> np.ndarray:

@@ -45,7 +45,7 @@ def with_sinr(scheme):
 def test_the_map_shows_sites_sectors_and_who_serves_whom(network, drawn):
     sites = sector_map.sites_of(network.first)
     assert (len(sites), sites.sectors, sites.isd_m) == (7, 3, 500.0)
-    left, right, bar = drawn(sector_map.sector_map, [network]).axes
+    left, right = drawn(sector_map.sector_map, [network]).axes
     groups = [np.asarray(each.get_offsets()).tolist() for each in left.collections[:3]]
     assert groups == [[], [[100.0, 0.0]], [[0.0, -120.0]]]  # by sector of the site
     np.testing.assert_allclose(left.collections[3].get_offsets(), sites.position_m)
@@ -54,7 +54,7 @@ def test_the_map_shows_sites_sectors_and_who_serves_whom(network, drawn):
     assert np.hypot(*(strokes[:, 1] - strokes[:, 0]).T) == approx(80.0)
     links = np.array(left.collections[5].get_segments())
     np.testing.assert_allclose(links[:, 1], 0.0, atol=1e-9)  # both to the site at the origin
-    assert bar.get_ylabel() == "coupling loss (dB)"
+    assert right.child_axes[0].get_ylabel() == "coupling loss (dB)"
     assert right.collections[0].get_array().tolist() == [100.0, 103.0]
 
 
@@ -77,7 +77,7 @@ def test_a_device_that_no_sector_reaches_is_grey_and_without_a_line(sectors, net
     path.write_text(HEX.replace("sectors: 3", f"sectors: {sectors}"), encoding="utf-8")
     devices["sector"], devices["path_gain_db"] = [0, -1], [-90.0, -np.inf]
     figure = drawn(sector_map.sector_map, [network])
-    left, right, _ = figure.axes
+    left, right = figure.axes
     places = [np.asarray(each.get_offsets()).tolist() for each in left.collections]
     looks = 3 if sectors == 3 else 6
     assert places[0] == [[100.0, 0.0]] and places[looks] == [[0.0, -120.0]]
@@ -108,8 +108,8 @@ def test_a_link_over_the_edge_leads_to_the_image_of_the_site(network):
 
 
 def test_the_map_has_the_sinr_where_it_was_recorded(network, drawn):
-    _, right, bar = drawn(sector_map.sector_map, [with_sinr(network)]).axes
-    assert bar.get_ylabel() == "SINR of uploads, mean (dB)"
+    _, right = drawn(sector_map.sector_map, [with_sinr(network)]).axes
+    assert right.child_axes[0].get_ylabel() == "SINR of uploads, mean (dB)"
     assert right.collections[0].get_array().tolist() == [2.0, 9.0]
 
 
@@ -139,3 +139,30 @@ def test_the_report_draws_the_map_in_place_of_the_star(network, two_schemes):
     assert titles["topology"] == "The network" and "sinr" in titles
     titles = {figure.name: figure.title for figure in report_figures(two_schemes)[0]}
     assert titles["topology"] == "The cell"
+
+
+ROW = "{kind: sites, sectors: 1, position: {list: [[0 m, 0 m], [4000 m, 0 m], [8000 m, 0 m]]}}"
+
+
+def test_a_long_row_of_sites_has_room_for_its_markers_and_a_bar_as_high(network, drawn):
+    """The bar was seven times as high as the axes, whose edges cut the markers."""
+    path, devices = network.first.folder / "scenario.yaml", network.first.devices
+    given = HEX.replace("{kind: hex, rings: 1, isd: 500 m, sectors: 3}", ROW)
+    path.write_text(given.replace(", antenna: {kind: column}", ""), encoding="utf-8")
+    devices["sector"], devices["x_m"], devices["y_m"] = [0, 2], [100.0, 7900.0], [40.0, -40.0]
+    figure = drawn(sector_map.sector_map, [network])
+    figure.draw_without_rendering()
+    left, right = figure.axes
+    bar = right.child_axes[0]
+    for panel in (left, right):
+        box = panel.get_window_extent()
+        assert box.height == approx(0.4 * box.width, rel=1e-3)
+    assert bar.get_window_extent().height == approx(right.get_window_extent().height)
+
+
+def test_the_table_beside_the_map_says_where_devices_are(network):
+    (figure,) = [each for each in report_figures([network])[0] if each.name == "topology"]
+    table = figure.table()
+    names = [column.name for column in table.columns]
+    places = [(row[names.index("x_m")], row[names.index("y_m")]) for row in table.rows]
+    assert places == [(100.0, 0.0), (0.0, -120.0)]
