@@ -176,7 +176,8 @@ def placed(setup: Setup) -> dict[str, np.ndarray]:
     if isinstance(setup.channel, SectorChannel):
         return sectors(setup.channel, fleet)
     by_position = isinstance(scenario.network.channel.path_loss, Tr38901PathLoss)
-    if by_position or any(each.position is not None for each in scenario.devices):
+    given = any(each.position is not None or each.mobility for each in scenario.devices)
+    if by_position or given:
         columns |= {"x_m": fleet.x_m, "y_m": fleet.y_m}
     if by_position and links is not None:
         columns |= {"line_of_sight": links.line_of_sight * 1, "indoor": links.indoor * 1}

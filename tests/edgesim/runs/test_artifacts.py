@@ -96,3 +96,16 @@ def test_a_device_that_no_sector_reaches_has_none_in_the_table(tmp_path):
     assert table["distance_m"].isna().tolist() == away.tolist()
     assert (table["rate_bps"] == 0.0).tolist() == away.tolist()
     assert table["path_gain_db"][away].tolist() == [-np.inf] * away.sum()
+
+
+def test_a_device_with_a_trace_is_where_that_has_it_at_the_start(tmp_path):
+    """The columns were there with a position only."""
+    trace = "device,time_s,x_m,y_m\n0,0,20,-15\n0,20,220,0\n1,0,0,40\n"
+    (tmp_path / "walk.csv").write_text(trace, encoding="utf-8")
+    one = SITES.replace("kind: hex, rings: 1, sectors: 1, isd: 300 m", "kind: single")
+    loss = "model: log-distance, reference_loss: 40 dB, exponent: 3"
+    one = one.replace('model: code, code: "./near.py:near"', loss)
+    moving = one.replace("count: 12,", "count: 2, mobility: {trace: walk.csv, end: hold},")
+    (tmp_path / "one.yaml").write_text(moving, encoding="utf-8")
+    table = pd.read_csv(StringIO(devices_csv(set_up(load(tmp_path / "one.yaml")))))
+    assert table[["x_m", "y_m", "distance_m"]].to_numpy().tolist() == [[20, -15, 25], [0, 40, 40]]
