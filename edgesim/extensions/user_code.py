@@ -6,6 +6,7 @@ import importlib.util
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,8 +50,20 @@ def load_object(folder: Path, name: str, key: Key, allow_code: bool) -> Any | No
     return getattr(module, attribute)
 
 
+class FromSource(SourceFileLoader):
+    """Compiles a file whenever it is loaded: that is the code whose digest a run keeps.
+
+    Bytecode that was kept is taken for files of one size and second, which scripts write.
+    """
+
+    def path_stats(self, path: Any) -> Any:
+        raise OSError("no bytecode is looked for, or written")
+
+
 def _import(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"edgesim_user_{path.stem}", path)
+    name = f"edgesim_user_{path.stem}"
+    loader = FromSource(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
