@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from edgesim.scenario.fields import Word
-from edgesim.scenario.section import Reader, refuse
+from edgesim.scenario.section import Reader, ValueRefusedError, refuse
 from edgesim.scenario.units import UnitError, parse
 from reports.axis_units import SI_UNITS, USUAL_UNITS, AxisUnits
 
@@ -120,7 +120,11 @@ class Units(Reader[AxisUnits]):
         if not isinstance(given, dict) or not given:
             raise refuse(given, f"; write {self.allowed}")
         for name, symbol in given.items():
-            Word(tuple(SI_UNITS)).read(name)
+            try:
+                Word(tuple(SI_UNITS)).read(name)
+            except ValueRefusedError as unknown:
+                # a key, whose own place is named, and not a value of `units`
+                raise ValueRefusedError(f"is unknown{unknown.problem}", None, (name,)) from None
             try:
                 parse(f"1 {symbol}", SI_UNITS[name])
             except UnitError:

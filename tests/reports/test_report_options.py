@@ -151,7 +151,7 @@ def test_a_file_without_an_option_has_the_defaults(tmp_path, text):
             'units.latency="km"; write a unit of latency, such as ms',
         ),
         (["units={latency: 5 s}"], 'units.latency="5 s"; write a unit of latency, such as ms'),
-        (["units={latencies: s}"], 'units="latencies"; did you mean latency?'),
+        (["units={latencies: s}"], "units.latencies is unknown; did you mean latency?"),
         (["units=s"], 'units="s"; write a mapping from latency, time, bits, energy to a unit'),
         (
             ["formats=[pdf]", "formats.5=png"],
