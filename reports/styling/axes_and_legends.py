@@ -75,9 +75,11 @@ def staggered(i: int, lines: int, points: int) -> dict[str, Any]:
 def wrap(label: str, most: int = 34) -> str:
     """A label in lines of so many characters, by default those that fit a legend or a title.
 
-    A number and its unit stay in one line.
+    A number and its unit stay in one line, where they fit.
     """
-    lines = textwrap.fill(unbroken(label, JOINT), most).replace(JOINT, " ")
+    words = unbroken(label, JOINT).split(" ")
+    fitting = (word if len(word) <= most else word.replace(JOINT, " ") for word in words)
+    lines = textwrap.fill(" ".join(fitting), most).replace(JOINT, " ")
     # matplotlib leaves labels that begin with an underscore out of legends
     return f"\N{ZERO WIDTH SPACE}{lines}" if lines.startswith("_") else lines
 

@@ -46,6 +46,12 @@ def test_a_number_stays_in_one_line_with_its_unit(most):
     assert all(any(quantity in line for line in lines) for quantity in quantities)
 
 
+def test_a_number_that_fills_a_line_has_its_whole_unit_on_the_next_one():
+    """It was broken within the unit: 0.30000000000000004 MH, z."""
+    lines = wrap("liu (rate 0.30000000000000004 MHz)", 20).splitlines()
+    assert lines == ["liu (rate", "0.30000000000000004", "MHz)"]
+
+
 @pytest.mark.parametrize(("name", "columns", "lines"), [("screen", 1, 1), ("ieee", 2, 3)])
 def test_long_labels_are_wrapped_for_the_lowest_legend(name, columns, lines):
     """Of a sweep of two keys: in one column of two lines each it was taller than its panel."""
