@@ -31,6 +31,7 @@ from reports.styling.axes_and_legends import (
     staggered,
     threshold_handles,
     threshold_label,
+    threshold_text,
     two_panels,
     whole_numbers,
     wrap,
@@ -100,7 +101,7 @@ def _spans_decades(schemes: list[Scheme]) -> bool:
 def _name_thresholds(panel: Axes, limits_s: list[float], style: FigureStyle) -> None:
     """Write each threshold above its line, or all above one where their names would touch."""
     limits = [limit_s * latency_axis(style)[0] for limit_s in limits_s]
-    names = [f"{limit:.4g} {style.units.latency}" for limit in limits]
+    names = [threshold_text(limit_s, style.units) for limit_s in limits_s]
     apart = [threshold_label(limit_s, style.units) for limit_s in limits_s[:1]] + names[1:]
     written = [_above(panel, *each) for each in zip(limits, apart, strict=True)]
     boxes = [text.get_window_extent() for text in written]

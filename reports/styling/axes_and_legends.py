@@ -92,7 +92,13 @@ def threshold_handles(limits_s: Sequence[float], units: AxisUnits) -> list[Line2
 
 def threshold_label(limit_s: float, units: AxisUnits = USUAL_UNITS) -> str:
     """What the line of a latency threshold is called."""
-    return f"threshold {limit_s * units.axis('', 'latency')[0]:.4g} {units.latency}"
+    return f"threshold {threshold_text(limit_s, units)}"
+
+
+def threshold_text(limit_s: float, units: AxisUnits) -> str:
+    """A latency threshold in four figures, without an exponent up to 1e9: "25000 us"."""
+    scale, _ = units.axis("", "latency")
+    return f"{float(f'{limit_s * scale:.4g}'):.9g} {units.latency}"
 
 
 def legend(

@@ -1,11 +1,13 @@
 """Latency per round, its distribution and its parts."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from matplotlib.figure import Figure
 from pytest import approx
 
+from reports.axis_units import AxisUnits
 from reports.figures import round_latency
 from reports.figures import round_latency as latencies
 from reports.run_data.scheme_grouping import load_schemes
@@ -21,6 +23,15 @@ def test_latency_has_every_round_and_the_threshold(drawn, two_schemes):
         0
     ] == approx(40)
     assert "threshold 25 ms" in [text.get_text() for text in left.texts]
+
+
+def test_a_threshold_of_many_small_units_has_no_exponent(two_schemes):
+    """As its axis has none: it was called 2.5e+04 us."""
+    small = replace(style.SCREEN, units=AxisUnits(latency="us"))
+    with style.styled(small):
+        left, right = round_latency.latency_by_round(two_schemes, small).axes
+    assert "threshold 25000 us" in [text.get_text() for text in left.texts]
+    assert "threshold 25000 us" in right.get_legend_handles_labels()[1]
 
 
 def test_versions_of_overlapping_jobs_have_no_line_of_the_threshold(drawn, overlapping):
