@@ -104,15 +104,21 @@ def leave_room(panel: Axes) -> None:
 
 
 def looks_of_sites(sites: Sites) -> np.ndarray:
-    """A look for every site [I], int: that whose sites so far are furthest, a new one first."""
+    """A look for every site [I], int: that whose sites so far are furthest, a new one first.
+
+    With wrap-around as a device is served, over the edge; of looks equally far in the picture.
+    """
     looks = np.zeros(len(sites), dtype=int)
     for site, place in enumerate(sites.position_m):
-        away = np.hypot(*(sites.position_m[:site] - place).T)
+        before = sites.position_m[:site]
+        away = np.hypot(*np.stack([sites.offset_m(site, before), before - place]).T)
         least = [
-            away[looks[:site] == look].min(initial=math.inf) for look in range(len(SECTOR_COLOURS))
+            away[looks[:site] == look].min(axis=0, initial=math.inf)
+            for look in range(len(SECTOR_COLOURS))
         ]
         # to a millimetre, so that rounding decides nothing
-        looks[site] = np.argmax(np.round(least, 3))
+        far = np.round(least, 3).tolist()
+        looks[site] = far.index(max(far))
     return looks
 
 

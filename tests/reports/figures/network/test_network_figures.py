@@ -97,6 +97,16 @@ def test_neighbouring_sites_with_one_sector_each_have_different_looks(rings):
     assert len(set(looks)) == 6 and apart[alike].min() > 500.0 * 1.7
 
 
+@pytest.mark.parametrize("rings", [2, 3, 4])
+def test_neighbours_over_the_edge_have_different_looks(rings):
+    """There a device of the one, served by its image, lies beside those of the other."""
+    sites = hexagonal_sites(rings, 500.0, sectors=1, wrap=True)
+    looks = sector_map.looks_of_sites(sites)
+    for site, look in enumerate(looks):
+        away = np.hypot(*sites.offset_m(site, sites.position_m).T)
+        assert (away[looks == look] > 500.0 * 1.7).sum() == (looks == look).sum() - 1
+
+
 def test_a_link_over_the_edge_leads_to_the_image_of_the_site(network):
     """Site 1 stands at (500, 0) m; a device at the western edge is served by its image there."""
     sites, devices = sector_map.sites_of(network.first), network.first.devices
