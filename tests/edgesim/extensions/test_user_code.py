@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
-from edgesim.extensions.user_code import load_object
 
 CLASS = "from fl.methods.fedavg import FedAvg\nclass thing(FedAvg):\n    "
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -300,13 +298,3 @@ def test_a_channel_that_fails_later_is_named_as_in_the_scenario(tmp_path):
     result = own_parts(tmp_path, NET.format(name="Net"), loss)
     says = "path_loss.code is ./my.py:channel, which failed: .*my.py:15: KeyError: 'x'"
     assert_refused(result, tmp_path / "out", f"line: network.channel.{says}")
-
-
-def test_a_file_edited_within_its_second_is_loaded_anew(tmp_path):
-    """Of one size and time of change, as an editing script leaves it: no old bytecode is taken."""
-    path, found = tmp_path / "mine.py", []
-    for value in (1, 2):
-        path.write_text(f"VALUE = {value}\n")
-        os.utime(path, (1e9, 1e9))
-        found.append(load_object(tmp_path, "./mine.py:VALUE", ("learning", "method"), True))
-    assert found == [1, 2]
