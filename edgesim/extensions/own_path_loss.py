@@ -50,14 +50,22 @@ class OwnPathLoss:
         Raises:
             ScenarioKeyError: what the code gave is no path loss by place.
         """
-        given = self.given(fleet, site)
-        if over_time(given, self.name):
-            problem = f"is {self.name}, which gave {type(given).__name__} with losses over time; "
-            problem += "with several base stations, or devices that move, give an array by place"
+        losses = self.losses(fleet, site)
+        if isinstance(losses, OwnLosses):
+            kind = type(losses.process).__name__
+            problem = f"is {self.name}, which gave {kind} with losses over time; with several base "
+            problem += "stations, or devices that move, give an array by place"
             raise ScenarioKeyError(CODE, problem)
+        return losses
+
+    def losses(self, fleet: Fleet, site: int = 0) -> Array | OwnLosses:
+        """Towards a base station: by place [K], dB, or over time."""
+        given = self._given(fleet, site)
+        if over_time(given, self.name):
+            return OwnLosses(given, len(fleet), CODE, self.name)
         return checked_losses(given, len(fleet), CODE, f"{self.name}, which")
 
-    def given(self, fleet: Fleet, site: int = 0) -> Any:
+    def _given(self, fleet: Fleet, site: int) -> Any:
         """What the code gives, unchecked."""
         named = {"site": site} if self._takes_site else {}
         with np.errstate(all="ignore"):  # whatever is no path loss is refused
@@ -72,13 +80,6 @@ class OwnPathLoss:
             return "site" in inspect.signature(own).parameters
         except ValueError:  # of what is written in C nobody knows
             return False
-
-    def losses(self, fleet: Fleet) -> Array | OwnLosses:
-        """Towards the one base station of a cell: by place [K], dB, or over time."""
-        given = self.given(fleet)
-        if over_time(given, self.name):
-            return OwnLosses(given, len(fleet), CODE, self.name)
-        return checked_losses(given, len(fleet), CODE, f"{self.name}, which")
 
 
 def unwritable(fleet: Fleet) -> Fleet:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import simpy
 
-from edgesim.errors import RunError
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.channel import Channel
+from edgesim.network.flows.stalled_links import Patience, stalled
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.tdd_service import TddService
 from edgesim.records.span import Span
@@ -26,47 +26,6 @@ SHARE_SLACK = 1e-12  # rounding that an allocator may leave in the sum of shares
 Carrying = Generator[simpy.Event, Any, None]
 SegmentObserver = Callable[[int, float, float, float, float, float], None]
 # (device, start_s, end_s, share, rate_bps, bits) of each stretch of constant share and rate
-
-
-MOST_IN_VAIN = 100_000  # changes of a channel, one after the other, through which nobody sends
-
-
-class StalledLinkError(RunError):
-    """Bits wait for a rate that will always be 0."""
-
-
-def stalled(device: int, bits: float, share: float = 1.0) -> StalledLinkError:
-    """The error of a device whose bits will never arrive."""
-    why = "a rate of 0 that will never change"
-    if share <= 0.0:
-        why = "no share of the band; allocation.solver gives one to every device that sends"
-    return StalledLinkError(f"device {device} has {bits:g} bit to carry but {why}")
-
-
-class Patience:
-    """Counts the changes of a channel through which uploads have waited in vain."""
-
-    def __init__(self) -> None:
-        self.changes = 0
-
-    def wait(self, device: int, bits: float, moves: bool, now_s: float) -> None:
-        """Another stretch begins.
-
-        Args:
-            device: that waits.
-            bits: that it has to carry.
-            moves: whether anything is sent in this stretch.
-            now_s: simulated time, s.
-
-        Raises:
-            StalledLinkError: there were too many without a rate, one after the other.
-        """
-        self.changes = 0 if moves else self.changes + 1
-        if self.changes > MOST_IN_VAIN:
-            why = f"no rate through {MOST_IN_VAIN} changes of the channel, until {now_s:g} s"
-            advice = "keep it in reach, or let rounds end without it (clock.mode: deadline)"
-            problem = f"device {device} has {bits:g} bit to carry but {why}; {advice}"
-            raise StalledLinkError(problem)
 
 
 class Link:

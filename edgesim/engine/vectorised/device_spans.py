@@ -14,7 +14,7 @@ import numpy as np
 
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
-from edgesim.network.fluid_links import stalled
+from edgesim.network.flows.stalled_links import stalled
 from edgesim.network.grants import Grants
 from edgesim.network.span_energy import Joules
 from fl.contracts import Array, Payload, Stage, View

@@ -14,7 +14,7 @@ import numpy as np
 
 from edgesim.network.band.uploads import Upload
 from edgesim.network.channel import Channel
-from edgesim.network.fluid_links import Patience, stalled
+from edgesim.network.flows.stalled_links import Patience, stalled
 from fl.contracts import Array
 from solvers.band_over_time.max_min_shares import max_min_shares
 

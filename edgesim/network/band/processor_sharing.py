@@ -15,7 +15,7 @@ from typing import Any
 
 from edgesim.network.band.uploads import Upload
 from edgesim.network.channel import Channel
-from edgesim.network.fluid_links import stalled
+from edgesim.network.flows.stalled_links import stalled
 
 REFRESH = 4096  # uploads after which rounding is cleared: V = 0 and Phi summed anew
 

@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 
 from edgesim.network.flows.flow_table import FlowTable
-from edgesim.network.fluid_links import Patience, stalled
+from edgesim.network.flows.stalled_links import Patience, stalled
 from fl.contracts import Array
 
 NextChange = Callable[[float], float]  # time, s -> the next change after it, s

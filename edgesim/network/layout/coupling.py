@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from fl.contracts import Array, Streams
 
 LinksOfSite = Callable[[Array, Array, Array], LargeScale]
 # (offset from the site [n, 2], m; devices [n]; place for what sites share [n, 2], m)
+LossesAt = Callable[[Array, Array], Array]  # (offset [n, 2], m; devices [n]) -> losses [n], dB
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +131,8 @@ def make_coupling(
         ValueError: another path loss, which is no function of position.
     """
     sites, loss = make_sites(network), network.channel.path_loss
-    losses = own if own or not isinstance(loss, LogDistancePathLoss) else _log_distance(loss)
-    if losses is not None:
-        of_sites = [_by_losses(network, losses, fleet, streams, i) for i in range(len(sites))]
+    if own is not None or isinstance(loss, LogDistancePathLoss):
+        of_sites = [_by_losses(network, own, fleet, streams, i) for i in range(len(sites))]
         return Coupling(sites, tuple(of_sites), lambda *_: 0.0, np.zeros(len(fleet)))
     if not isinstance(loss, Tr38901PathLoss):
         raise ValueError(f"path_loss model {loss.model} is no function of position")
@@ -148,13 +149,29 @@ def make_coupling(
     return Coupling(sites, tuple(site.at for site in found), gain_db, drop_m, beyond_scope)
 
 
-def _log_distance(loss: LogDistancePathLoss) -> LossesByPlace:
-    reference = (loss.reference_loss_db, loss.reference_distance_m, loss.exponent)
-    return lambda placed, _: log_distance_db(placed.distance_m, *reference)
+def _losses(loss: Any, own: LossesByPlace | None, fleet: Fleet, site: int) -> LossesAt:
+    """Losses towards a site by log-distance, or by code of the user's own."""
+    if own is None:
+        reference = (loss.reference_loss_db, loss.reference_distance_m, loss.exponent)
+        return lambda offset_m, _: log_distance_db(np.hypot(*offset_m.T), *reference)
+    home_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
+
+    def by_code(offset_m: Array, devices: Array) -> Array:
+        place_m = home_m.copy()
+        place_m[devices] = offset_m
+        x_m, y_m = place_m.T
+        placed = replace(fleet, x_m=x_m, y_m=y_m, distance_m=np.hypot(x_m, y_m))
+        return own(placed, site)[devices]
+
+    return by_code
 
 
 def _by_losses(
-    network: NetworkSection, losses_db: LossesByPlace, fleet: Fleet, streams: Streams, site: int
+    network: NetworkSection,
+    own: LossesByPlace | None,
+    fleet: Fleet,
+    streams: Streams,
+    site: int,
 ) -> LinksOfSite:
     """Links whose shadowing is drawn once per device and site."""
     normal = streams.stream("shadowing", device=site or None).standard_normal(len(fleet))
@@ -164,14 +181,10 @@ def _by_losses(
     shadowing_db = -float(network.channel.shadowing_db or 0.0) * normal
     k_db = network.channel.fading.k_db
     k_factor = 0.0 if k_db is None else float(linear(k_db))
-    home_m = np.stack([fleet.x_m, fleet.y_m], axis=1)
+    losses_db = _losses(network.channel.path_loss, own, fleet, site)
 
     def links(offset_m: Array, devices: Array, _: Array) -> LargeScale:
-        place_m = home_m.copy()
-        place_m[devices] = offset_m
-        x_m, y_m = place_m.T
-        placed = replace(fleet, x_m=x_m, y_m=y_m, distance_m=np.hypot(x_m, y_m))
-        loss_db = losses_db(placed, site)[devices]
+        loss_db = losses_db(offset_m, devices)
         outdoor = np.zeros(len(devices), dtype=bool)
         k_factors = np.full(len(devices), k_factor)
         return LargeScale(outdoor, outdoor, loss_db, shadowing_db[devices], k_factors)

@@ -76,7 +76,7 @@ def test_a_device_added_at_the_end_changes_nobodys_availability_or_failures(engi
 
 
 def test_an_error_inside_a_device_ends_the_run(engine):
-    from edgesim.network.fluid_links import StalledLinkError
+    from edgesim.network.flows.stalled_links import StalledLinkError
 
     with pytest.raises(StalledLinkError):
         engine.play(

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from edgesim.errors import EdgesimError
-from edgesim.network import fluid_links
+from edgesim.network.flows import stalled_links
 from edgesim.runs.run import feasibility, simulate
 from edgesim.scenario.loader import load
 
@@ -150,7 +150,7 @@ def test_files_that_the_code_reads_belong_to_the_run(run, tmp_path):
     ids=["one", "fair", "two"],
 )
 def test_who_leaves_all_connection_for_good_does_not_wait_for_ever(run, overrides, monkeypatch):
-    monkeypatch.setattr(fluid_links, "MOST_IN_VAIN", 50)
+    monkeypatch.setattr(stalled_links, "MOST_IN_VAIN", 50)
     walk = "device,time_s,x_m,y_m\n0,0,90,0\n0,2,130,0\n1,0,50,0\n1,2,50,0\n"
     (run.folder / "gone.csv").write_text(walk)
     changes = [

@@ -17,7 +17,7 @@ from edgesim.network.band.shared_uplink import SharedUplink
 from edgesim.network.band.uploads import Upload
 from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
-from edgesim.network.fluid_links import StalledLinkError
+from edgesim.network.flows.stalled_links import StalledLinkError
 from edgesim.network.given_losses.trace_file import TracedLosses
 from edgesim.network.given_losses.varying_channel import VaryingChannel
 from edgesim.records.span import Span

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.network.fading.processes import BlockFading
-from edgesim.network.fluid_links import StalledLinkError, Uplink
+from edgesim.network.flows.stalled_links import StalledLinkError
+from edgesim.network.fluid_links import Uplink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.load import loads
 from edgesim.network.interference.network_uplink import NetworkUplink
