@@ -20,13 +20,8 @@ from solvers.analysis.explanation import explain
 from solvers.analysis.sensitivity import Sensitivity, is_differentiable, sensitivity
 from solvers.arrays import Array
 from solvers.certificate import feasible_solution
-from solvers.cvxpy_reference.certified_methods import (
-    convex,
-    convex_alpha_fair,
-    convex_energy,
-    convex_fair,
-    convex_latency,
-)
+from solvers.cvxpy_reference.latency_and_energy_methods import convex_energy, convex_latency
+from solvers.cvxpy_reference.pruning_methods import convex, convex_alpha_fair, convex_fair
 from solvers.min_energy.allocator import energy
 from solvers.problem import PruningProblem
 from solvers.problem_checks import range_error
