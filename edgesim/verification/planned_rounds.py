@@ -1,4 +1,4 @@
-"""The allocations of a run, planned again and certified, and its finish times against Liu (28).
+"""The allocations of a run, planned again and certified.
 
 The scenario is set up from scenario.yaml of the run's folder. A plan can be made again where the
 method's demand does not depend on its state, which is recorded of the last round only.
@@ -9,42 +9,37 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment
 from edgesim.errors import EdgesimError, counted
-from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.cell import Cell
-from edgesim.presence.absences import LOST
 from edgesim.runs.error_sentences import named_devices
 from edgesim.runs.setup.make_setup import set_up
 from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.cells.interference_schema import MEASURED
 from edgesim.scenario.loader import load
 from edgesim.verification.changed_packages import by_the_same_packages
-from edgesim.verification.check_result import (
-    FAILED,
-    PASSED,
-    SKIPPED,
-    TOLERANCE,
-    CheckResult,
-    first_difference,
+from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
+from edgesim.verification.device_states import put_back
+from edgesim.verification.finish_times import FINISH, check_finish
+from edgesim.verification.recorded_rounds import (
+    RecordedRound,
+    jobs_overlap,
+    outside_bounds,
+    recorded_rounds,
+    rounds_of_edge,
 )
-from edgesim.verification.device_states import STATES, put_back
-from fl.contracts import Array, RoundPlan
+from fl.contracts import RoundPlan
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ALLOCATIONS, FINISH = "allocations", "finish, Liu (28)"
+ALLOCATIONS = "allocations"
 NO_PLANS = "there are no plans to compare with"
 CLOSE = 1e-9  # of shares and ratios
-MAX_RESIDUAL = 1e-3  # relative; far above what a solver accepts of its own certificate
 
 
 class StateNeededError(EdgesimError):
@@ -59,40 +54,6 @@ class NoState:
 
     def __bool__(self) -> NoReturn:
         raise StateNeededError("a demand reads the state")
-
-
-@dataclass(frozen=True)
-class RecordedRound:
-    """What the tables say of round g.
-
-    Args:
-        g: number of the round.
-        start_s: simulated time of its start, s.
-        rows: of device_rounds, by device.
-        residual: of the certificate.
-        states: of devices with a state when the round begins; None: it is the first round, or there
-            are none.
-    """
-
-    g: int
-    start_s: float
-    rows: pd.DataFrame
-    residual: float
-    states: pd.DataFrame | None = None
-
-
-def recorded_rounds(tables: dict[str, pd.DataFrame]) -> list[RecordedRound]:
-    """The rounds of a run, in order."""
-    rounds, rows = tables["rounds"], tables["device_rounds"]
-    start_s = [0.0, *rounds["time_s"].tolist()[:-1]]
-    ends = np.searchsorted(rows["round"].to_numpy(), np.arange(len(rounds) + 1))
-    states = dict(list(tables[STATES].groupby("round"))) if STATES in tables else {}
-    return [
-        RecordedRound(
-            g, start_s[g], rows.iloc[ends[g] : ends[g + 1]], float(residual), states.get(g - 1)
-        )
-        for g, residual in enumerate(rounds["solver_residual"].tolist())
-    ]
 
 
 def check_planned_rounds(
@@ -154,52 +115,6 @@ def _together(checks: Sequence[CheckResult], hierarchy: Hierarchy) -> CheckResul
     return CheckResult(worst.name, worst.outcome, "; ".join(details))
 
 
-def rounds_of_edge(
-    edge: EdgeCell, local_rounds: int, tables: dict[str, pd.DataFrame]
-) -> list[RecordedRound]:
-    """The rounds of an edge, with its own numbers of rounds and devices."""
-    rows, spans = tables["device_rounds"], tables["spans"]
-    rows, spans = rows[rows["edge"] == edge.number], spans[spans["edge"] == edge.number]
-    begun = spans[spans["phase"] != "idle"].groupby(["round", "edge_round"])["start_s"].min()
-    place = {k: n for n, k in enumerate(edge.members.tolist())}
-    return [
-        RecordedRound(
-            g * local_rounds + local,
-            float(begun.get((g, local), 0.0)),
-            own.assign(device=own["device"].map(place)).reset_index(drop=True),
-            math.nan,
-        )
-        for (g, local), own in rows.groupby(["round", "edge_round"])
-    ]
-
-
-def jobs_overlap(rows: pd.DataFrame) -> bool:
-    """Has a job gone on while a version was made, or a device begun two in one?"""
-    if "job" not in rows or "edge" in rows:  # the edges of a hierarchy make rounds
-        return False
-    crossed = (rows["version_in"] != rows["round"]).any()
-    return bool(crossed or rows.duplicated(["round", "device"]).any())
-
-
-def outside_bounds(rounds: list[RecordedRound]) -> str:
-    """The first round whose shares sum to more than 1, or whose certificate is too weak."""
-    for each in rounds:
-        bands = [each.rows]
-        if "edge" in each.rows:  # each round of each edge has its own
-            bands = [rows for _, rows in each.rows.groupby(["edge", "edge_round"])]
-        # The sector of a device that sent nothing is not known, nor the one that granted a share
-        # where devices are handed over: `sector` is that of the last upload.
-        by = "device" if "handovers" in each.rows else "sector"
-        if "sector" in each.rows:
-            bands = [rows for band in bands for place, rows in band.groupby(by) if place >= 0]
-        total = max((math.fsum(rows["share"]) for rows in bands), default=0.0)
-        if total > 1.0 + 1e-12:
-            return f"round {each.g}: the shares sum to {total}"
-        if each.residual > MAX_RESIDUAL:
-            return f"round {each.g}: the residual of the certificate is {each.residual:g}"
-    return ""
-
-
 def check_allocations(
     setup: Setup, rounds: list[RecordedRound]
 ) -> tuple[CheckResult, dict[int, RoundPlan]]:
@@ -251,57 +166,3 @@ def _difference(each: RecordedRound, plan: RoundPlan) -> str:
             if not abs(row[name] - again) <= CLOSE:
                 return f"device {row['device']}: {name} is {row[name]}, and the plan gives {again}"
     return ""
-
-
-def check_finish(
-    setup: Setup, rounds: list[RecordedRound], plans: dict[int, RoundPlan]
-) -> CheckResult:
-    """Cycles over clock plus bits over rate, Liu (24), (25): the finish time of every upload.
-
-    It holds where the channel stands still, the band is divided for a whole round, the downlink
-    takes no time, and uploads have no slots and no repetitions of their own; cycles and bits are
-    those that were charged.
-    """
-    network, away = setup.scenario.network, setup.absences
-    moving = {
-        "the channel changes": not setup.channel.static,
-        "uploads of other sectors disturb each other": network.layout.kind != "single",
-        "the band is divided anew within a round": network.uplink.share != "fixed",
-        "the downlink takes time": network.downlink.mode != "ideal",
-        "uploads wait for their slots": setup.channel.services[0] is not None,
-        "lost blocks are drawn": network.adaptation is not None
-        and network.adaptation.errors == "drawn",
-        "processors are throttled, or run other programs": any(
-            each.thermal or each.load for each in setup.hardware.values()
-        ),
-        "jobs go on after an absence": away is not None
-        and {*away.on_leave, *away.on_failure} != {LOST},
-        "the plans could not be made again": not plans,
-    }
-    if reasons := [reason for reason, holds in moving.items() if holds]:
-        return CheckResult(FINISH, SKIPPED, reasons[0])
-    count, gain = 0, setup.channel.gains(0.0)
-    for each in rounds:
-        rows = each.rows[each.rows["status"].isin(("arrived", "late"))]
-        rows = rows[np.isfinite(rows["finish_s"])]
-        if not len(rows):
-            continue
-        grants = {grant.device: grant for grant in plans[each.g].grants}
-        used = [grants[k] for k in rows["device"].tolist()]
-        clock = np.array([grant.cpu_hz for grant in used])
-        power_w = np.array([grant.power_w for grant in used])
-        sent = rows["device"].to_numpy(), rows["share"].to_numpy(), power_w, gain[rows["device"]]
-        rate = setup.channel.flow_bps(0.0, *sent)
-        expected_s = rows["cycles"].to_numpy() / clock + _seconds(rows["bits_up"].to_numpy(), rate)
-        at = first_difference(rows["finish_s"], expected_s)
-        if at is not None:
-            k, found = rows["device"].iloc[at], rows["finish_s"].iloc[at]
-            problem = f"{found} s, and (28) gives {expected_s[at]} s"
-            return CheckResult(FINISH, FAILED, f"round {each.g}, device {k}: {problem}")
-        count += len(rows)
-    return CheckResult(FINISH, PASSED, f"{counted(count, 'upload')} within {TOLERANCE:g}")
-
-
-def _seconds(bits: Array, rate_bps: Any) -> Array:
-    """0 where there is nothing to send."""
-    return np.divide(bits, rate_bps, out=np.zeros(len(bits)), where=bits > 0.0)

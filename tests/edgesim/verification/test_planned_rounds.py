@@ -7,12 +7,9 @@ from edgesim.network.fading.processes import BlockFading
 from edgesim.runs.setup import set_up
 from edgesim.tables.table_reading import read_event_log
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED
-from edgesim.verification.planned_rounds import (
-    check_allocations,
-    check_finish,
-    check_planned_rounds,
-    recorded_rounds,
-)
+from edgesim.verification.finish_times import check_finish
+from edgesim.verification.planned_rounds import check_allocations, check_planned_rounds
+from edgesim.verification.recorded_rounds import recorded_rounds
 
 STILL = """
 name: still
