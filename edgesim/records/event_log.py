@@ -1,20 +1,17 @@
 """The event log: spans, device rounds, rounds and scores, one row per fact.
 
 The log is append-only and typed; every report is read from it. Within a round, spans are ordered by
-(device, start), so that a table's bytes do not depend on how simultaneous events were scheduled. A
-table is kept as blocks of columns, one a round: lists, or arrays where there are many devices.
+(device, start), so that a table's bytes do not depend on how simultaneous events were scheduled.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgesim.errors import EdgesimError
-from edgesim.records.atomic_files import write_atomic
+from edgesim.records.growing_tables import GrowingTables, LogError
 from edgesim.records.rows_from_spans import (
     JobRecord,
     columns_of_jobs,
@@ -23,47 +20,28 @@ from edgesim.records.rows_from_spans import (
     round_block,
 )
 from edgesim.records.span import Span
-from edgesim.records.table_files import (
-    SCHEMAS,
-    Columns,
-    FurtherColumns,
-    frame,
-    joined,
-    rows_of,
-    schemas_with,
-    typed,
-    write_tables,
-)
-from fl.contracts import METRIC, Outcome, RoundPlan, Scores
+from edgesim.records.table_files import Columns, FurtherColumns
+from fl.contracts import Outcome, RoundPlan, Scores
 
 if TYPE_CHECKING:
-    import pandas
     import simpy
 
 
-class LogError(EdgesimError):
-    """The log was used out of order."""
-
-
-class EventLog:
+class EventLog(GrowingTables):
     """The log of one run.
 
     Args:
-        more: columns that its tables have beside `table_files.ROUND_SCHEMAS`: some of
-            `table_files.FURTHER_COLUMNS`, in their order. With `JOB_COLUMNS` jobs are numbered.
+        more: columns of the tables, as of `GrowingTables`; with `JOB_COLUMNS` jobs are numbered.
     """
 
     def __init__(self, *more: FurtherColumns) -> None:
+        super().__init__(*more)
         self._env: simpy.Environment | None = None
         self.open: set[Span] = set()
-        self.schemas = schemas_with(*more)
         self.numbers_jobs = "job" in self.schemas["spans"]
-        self._blocks: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}
-        self._fresh: dict[str, list[Columns]] = {name: [] for name in SCHEMAS}  # not yet drained
         self._closed: list[Span] = []  # spans of the round in progress
         self._job_of: dict[int, int] = {}  # device -> its job
         self._of_job: dict[int, list[Span]] = {}  # closed spans of jobs that are not yet rows
-        self._frozen = False
 
     def attach(self, env: simpy.Environment) -> None:
         """Take the time from ``env`` from now on."""
@@ -209,18 +187,6 @@ class EventLog:
         self.add(block)
         self._closed = []
 
-    def add(self, block: Mapping[str, Columns]) -> None:
-        """Write finished rows: table -> column -> list or array."""
-        if self._frozen:
-            raise LogError("the log is frozen; nothing can be added")
-        for name, columns in block.items():
-            rows = {
-                column: typed(columns[column], kind) for column, kind in self.schemas[name].items()
-            }
-            if rows_of(rows):
-                self._blocks[name].append(rows)
-                self._fresh[name].append(rows)
-
     def freeze(self) -> None:
         """End the log.
 
@@ -249,57 +215,6 @@ class EventLog:
         """Rows of the table spans."""
         names = {name: "g" if name == "round" else name for name in self.schemas["spans"]}
         return {column: [getattr(span, name) for span in spans] for column, name in names.items()}
-
-    def drain(self) -> dict[str, Columns]:
-        """The rows recorded since the last drain: table -> column -> list or array."""
-        fresh = {name: joined(blocks, self.schemas[name]) for name, blocks in self._fresh.items()}
-        self._fresh = {name: [] for name in SCHEMAS}
-        return fresh
-
-    def restore(self, blocks: Mapping[str, Columns] | Iterable[Mapping[str, Columns]]) -> None:
-        """Put drained rows back, one drain or several in order; they count as drained."""
-        for block in [blocks] if isinstance(blocks, Mapping) else blocks:
-            self.add(block)
-        self._fresh = {name: [] for name in SCHEMAS}
-
-    def columns(self, table: str) -> Columns:
-        """One table by its name in `table_files.SCHEMAS`, column -> list or array."""
-        blocks = self._blocks[table]
-        if len(blocks) != 1:
-            blocks[:] = [joined(blocks, self.schemas[table])]
-        return blocks[0]
-
-    @property
-    def tables(self) -> dict[str, Columns]:
-        """Every table by name."""
-        return {name: self.columns(name) for name in SCHEMAS} | {"rounds": self._rounds()}
-
-    def _rounds(self) -> Columns:
-        """The table rounds, with the task's own metric as its last column, if there is one."""
-        rounds, own = self.columns("rounds"), dict[str, dict[int, float]]()
-        for g, name, value in zip(*self.columns("measures").values(), strict=True):
-            if name.startswith(METRIC):
-                own.setdefault(name.removeprefix(METRIC), {})[g] = value
-        return rounds | {
-            name: [values.get(g, math.nan) for g in rounds["round"]] for name, values in own.items()
-        }
-
-    @property
-    def stretched_rounds(self) -> int:
-        """Number of rounds that were planned for more time than the threshold."""
-        return int(sum(self.columns("plans")["stretched"]))
-
-    def table(self, name: str) -> pandas.DataFrame:
-        """One table as a data frame."""
-        columns = self._rounds() if name == "rounds" else self.columns(name)
-        schema = self.schemas[name]
-        return frame(columns, schema | dict.fromkeys(set(columns) - set(schema), float))
-
-    def write_tables(
-        self, folder: Path, write: Callable[[Path, bytes | str], None] = write_atomic
-    ) -> None:
-        """Write the tables of a run's folder; the same rows always give the same bytes."""
-        write_tables(self.tables, folder, write)
 
     def _open_spans(self) -> str:
         return "still open: " + ", ".join(

@@ -11,7 +11,7 @@ from edgesim.errors import counted
 from edgesim.records.checkpoint.checkpoint_log import read_blocks
 from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
 from edgesim.records.checksums import SUMS, damaged_files, read_sums
-from edgesim.records.event_log import EventLog
+from edgesim.records.growing_tables import GrowingTables
 from edgesim.records.table_files import FURTHER_COLUMNS, FurtherColumns
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from fl.stored_files import DamagedFileError, read_sealed_json
@@ -78,7 +78,7 @@ def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFram
         facts: of its last state.
         tables: as they were read.
     """
-    log = EventLog(*(more for more in FURTHER_COLUMNS if _has_columns(tables, more)))
+    log = GrowingTables(*(more for more in FURTHER_COLUMNS if _has_columns(tables, more)))
     log.restore(read_blocks(RunFolder(folder).log_file, facts["log_bytes"]))
     for name, table in tables.items():
         logged = log.table(name)

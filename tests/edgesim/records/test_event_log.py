@@ -7,7 +7,8 @@ import pytest
 import simpy
 
 from edgesim.errors import ResultsError
-from edgesim.records.event_log import EventLog, LogError
+from edgesim.records.event_log import EventLog
+from edgesim.records.growing_tables import LogError
 from edgesim.records.table_files import ROUND_SCHEMAS as SCHEMAS
 from edgesim.records.table_files import rows_of
 from edgesim.tables.table_reading import read_event_log
