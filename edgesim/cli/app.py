@@ -17,7 +17,7 @@ from edgesim.cli.options import CatalogKind, exit_on_error
 from edgesim.cli.plugin_commands import add_commands
 from edgesim.cli.run_command import check, run
 from edgesim.cli.starter.init_command import init
-from edgesim.cli.sweep_command import sweep
+from edgesim.cli.sweep.sweep_command import sweep
 from edgesim.cli.verify_command import verify
 from edgesim.errors import COMMAND_LINE, ScenarioError
 

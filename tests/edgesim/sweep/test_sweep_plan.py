@@ -66,7 +66,7 @@ def test_other_code_makes_other_points_and_another_method_does_not(folder, monke
     } <= set(files)
     told = (
         "fl.methods.fedlps.fedlps",
-        "edgesim.cli.sweep_progress",
+        "edgesim.cli.sweep.sweep_progress",
         "edgesim.cli.app",
         "edgesim.cli.console",
         "reports.html_page",

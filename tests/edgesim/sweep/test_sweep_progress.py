@@ -9,7 +9,8 @@ import pytest
 from pytest import approx
 from rich.console import Console
 
-from edgesim.cli.sweep_progress import SweepProgress, grid_in_words
+from edgesim.cli.sweep.chosen_values import grid_in_words
+from edgesim.cli.sweep.sweep_progress import SweepProgress
 from edgesim.results.best_validation import Candidate, Choice
 from edgesim.runs.run import prepare
 from edgesim.scenario.loader import load
@@ -31,7 +32,7 @@ def test_the_live_view_tells_rounds_accuracy_and_the_time_left_from_the_first_ro
     """
     now = iter([100.0, 106.0, 112.0])
     monkeypatch.setattr(
-        "edgesim.cli.sweep_progress.time", SimpleNamespace(monotonic=lambda: next(now))
+        "edgesim.cli.sweep.sweep_progress.time", SimpleNamespace(monotonic=lambda: next(now))
     )
     planned = plan_sweep(
         folder / "tiny.yaml", ["rounds=10", "budget.latency_threshold=20ms,25ms,30ms"]

@@ -98,7 +98,8 @@ def sweep(
             _refuse_dask_options(scheduler=scheduler, wait_for_workers=wait_for_workers)
         scenario = scenario_file(scenario)
         longest_wait_s = _seconds("--wait-for-workers", wait_for_workers)
-        from edgesim.cli.sweep_progress import print_end, print_plan, print_start, select_and_print
+        from edgesim.cli.sweep.chosen_values import select_and_print
+        from edgesim.cli.sweep.plan_and_end import print_end, print_plan, print_start
         from edgesim.runs.tensorboard_log import check_tensorboard
         from edgesim.sweep.dask_workers import check_distributed
         from edgesim.sweep.sweep_folder import SweepFolder, refuse_unusable_sweep
@@ -158,7 +159,7 @@ def _run_points(
     *rules: bool,
 ) -> None:
     """Run the points that are not there yet; the folder is closed however that ends."""
-    from edgesim.cli.sweep_progress import SweepProgress
+    from edgesim.cli.sweep.sweep_progress import SweepProgress
     from edgesim.sweep.scheduling import PointScheduler
 
     with cleanup_on_stop(folder.remove_lock), closing(folder):

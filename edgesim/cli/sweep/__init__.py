@@ -1,0 +1,1 @@
+"""``edgesim sweep``: its options, what it shows while it runs, before and after."""
