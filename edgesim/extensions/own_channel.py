@@ -6,13 +6,8 @@ from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.own_path_loss import PATH_LOSS, OwnPathLoss
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
-from edgesim.network.given_losses.trace_file import (
-    RATE,
-    TracedLosses,
-    TraceFileError,
-    losses_of_rates,
-    read_trace,
-)
+from edgesim.network.given_losses.trace_file import RATE, TraceFileError, read_trace
+from edgesim.network.given_losses.traced_losses import TracedLosses, losses_of_rates
 from edgesim.network.given_losses.varying_channel import (
     LossProcess,
     OwnLosses,

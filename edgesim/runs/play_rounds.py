@@ -17,7 +17,8 @@ from edgesim.hierarchy.cloud_loop import CloudLoop
 from edgesim.hierarchy.edge_server import EdgeServer
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.interference.sector_channel import SectorChannel
-from edgesim.records.checkpoint.run_checkpoint import Checkpoint, FolderError
+from edgesim.records.checkpoint.run_checkpoint import Checkpoint
+from edgesim.records.checkpoint.usable_folder import FolderError
 from edgesim.records.event_log import EventLog
 from edgesim.records.table_files import (
     ABSENCE_COLUMNS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from edgesim.records.checkpoint.run_checkpoint import FolderError
+from edgesim.records.checkpoint.usable_folder import FolderError
 from edgesim.records.checksums import SummedFiles, read_sums
 from edgesim.records.folder_names import kept_label
 from edgesim.scenario.loader import Scenario

@@ -102,7 +102,7 @@ def carry_out(task: PointTask, progress: Callable[[dict], None]) -> PointOutcome
 
 def _simulated(task: PointTask, progress: Callable[[dict], None], start_s: float) -> dict[str, Any]:
     """The summary of the run; a folder that another process still writes is waited for."""
-    from edgesim.records.checkpoint.run_checkpoint import FolderInUseError
+    from edgesim.records.checkpoint.usable_folder import FolderInUseError
     from edgesim.runs.run import simulate
     from edgesim.runs.tensorboard_log import with_tensorboard
 

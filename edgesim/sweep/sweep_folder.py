@@ -15,12 +15,8 @@ from shutil import rmtree
 from typing import Any
 
 from edgesim.records.atomic_files import json_text, write_atomic
-from edgesim.records.checkpoint.run_checkpoint import (
-    FolderError,
-    RunFolder,
-    refuse_unusable,
-    unusable,
-)
+from edgesim.records.checkpoint.run_checkpoint import RunFolder
+from edgesim.records.checkpoint.usable_folder import FolderError, refuse_unusable, unusable
 from edgesim.results.loaded_results import write_sweep_table
 from edgesim.results.sweep_file import SWEEP_TABLE
 from edgesim.runs.scheme_position import renew_scheme_position

@@ -20,10 +20,15 @@ from typing import IO
 
 import numpy as np
 
-from edgesim.errors import RunError, shorten_path
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.checkpoint_log import CheckpointLog, Tables
 from edgesim.records.checkpoint.large_arrays import LargeArrays
+from edgesim.records.checkpoint.usable_folder import (
+    FolderError,
+    FolderInUseError,
+    refuse_unusable,
+    unusable,
+)
 from edgesim.records.checksums import SUMS, FileDamage, damaged_files
 from edgesim.records.table_files import FILES, ONLY_WITH_ROWS
 from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
@@ -44,45 +49,6 @@ RUN_FILES = [
 OPTIONAL = {"partition.json", *(FILES[name] for name in ONLY_WITH_ROWS)}
 # Raised over a damaged state, or over one that no run wrote.
 UNREADABLE = (DamagedFileError, OSError, AttributeError, LookupError, TypeError, ValueError)
-
-
-class FolderError(RunError):
-    """The folder cannot be used for this run."""
-
-
-class FolderInUseError(FolderError):
-    """Another process is running in the folder."""
-
-
-def unusable(path: Path, error: OSError) -> FolderError:
-    """What the system says of a folder, as a sentence."""
-    reason = error.strerror or error
-    return FolderError(f"{shorten_path(path)} cannot be used ({reason}); give --out a folder")
-
-
-def refuse_unusable(path: Path, kind: str, mark: Path, lock: Path) -> None:
-    """Before anything is computed, refuse a path where no run or sweep can be kept; writes nothing.
-
-    Args:
-        path: of the folder.
-        kind: run or sweep.
-        mark: a file of every folder of this kind.
-        lock: which a command leaves, empty, that was killed before it wrote the mark; the new
-            mark, not yet renamed, may lie beside it.
-
-    Raises:
-        FolderError: it holds something else, it is a file, or one of its parents is.
-    """
-    try:
-        if path.exists() and not path.is_dir():
-            raise FolderError(f"{path} is a file; give --out a folder")
-        os.listdir(next(place for place in path.absolute().parents if place.exists()))
-        new = mark.with_name(f"{mark.name}.new")  # see write_atomic
-        others = (file for file in path.rglob("*") if not file.is_dir() and file != new)
-        if not mark.exists() and any(file != lock or file.stat().st_size for file in others):
-            raise FolderError(f"{path} is not empty and holds no {kind}; give --out a new folder")
-    except OSError as error:
-        raise unusable(path, error) from error
 
 
 @dataclass(frozen=True)

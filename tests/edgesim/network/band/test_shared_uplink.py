@@ -18,7 +18,7 @@ from edgesim.network.band.uploads import Upload
 from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.flows.stalled_links import StalledLinkError
-from edgesim.network.given_losses.trace_file import TracedLosses
+from edgesim.network.given_losses.traced_losses import TracedLosses
 from edgesim.network.given_losses.varying_channel import VaryingChannel
 from edgesim.records.span import Span
 from edgesim.seeds import Seeds

@@ -9,13 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim.network.channel import Channel
-from edgesim.network.given_losses.trace_file import (
-    MAX_BYTES,
-    TracedLosses,
-    TraceFileError,
-    losses_of_rates,
-    read_trace,
-)
+from edgesim.network.given_losses.trace_file import MAX_BYTES, TraceFileError, read_trace
+from edgesim.network.given_losses.traced_losses import TracedLosses, losses_of_rates
 from edgesim.network.given_losses.varying_channel import VaryingChannel
 
 GOOD = "time [ms],a [Mbit/s],b [kbit/s]\n0,1.5,2000\n20,0,500\n"

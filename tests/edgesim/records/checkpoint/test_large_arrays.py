@@ -11,7 +11,8 @@ import pytest
 
 from edgesim.records.checkpoint import run_checkpoint
 from edgesim.records.checkpoint.large_arrays import LARGE_BYTES, LargeArrays
-from edgesim.records.checkpoint.run_checkpoint import FolderError, RunFolder
+from edgesim.records.checkpoint.run_checkpoint import RunFolder
+from edgesim.records.checkpoint.usable_folder import FolderError
 from edgesim.verification.check_result import FAILED
 from edgesim.verification.stored_bytes import check_checkpoint
 from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays

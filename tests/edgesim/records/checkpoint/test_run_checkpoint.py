@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from edgesim.records.checkpoint.checkpoint_log import read_blocks
-from edgesim.records.checkpoint.run_checkpoint import FolderError, RunFolder, refuse_unusable
+from edgesim.records.checkpoint.run_checkpoint import RunFolder
+from edgesim.records.checkpoint.usable_folder import FolderError, refuse_unusable
 from edgesim.records.table_files import FILES
 
 ROWS = {
