@@ -13,7 +13,7 @@ from edgesim.hierarchy.edge_cells import EdgeCell, edge_threshold_s, plan_cost, 
 from edgesim.hierarchy.edge_streams import EdgeStreams
 from edgesim.network.cell import Cell
 from edgesim.network.device import Fleet
-from edgesim.network.fluid_links import IdealDownlink
+from edgesim.network.flows.ideal_downlink import IdealDownlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.make_network import make_network, served_by
 from edgesim.network.interference.network_cell import Network

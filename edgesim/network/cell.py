@@ -13,7 +13,7 @@ import simpy
 
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
-from edgesim.network.fluid_links import Downlink, IdealDownlink, Uplink
+from edgesim.network.flows.ideal_downlink import Downlink, IdealDownlink
 from edgesim.network.grants import granted_amounts, grants_of
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.hardware.device_hardware import DeviceHardware
@@ -21,6 +21,7 @@ from edgesim.network.hardware.running_devices import RunningDevices
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planning.planner import LEAST_BAND, Allocator, Planner, RoundPlanner
 from edgesim.network.span_energy import Ledger
+from edgesim.network.uplink import Uplink
 from edgesim.presence.absences import Absences
 from fl.contracts import Array, Demand, RoundPlan, Streams, View, Work
 from fl.repeated_call import RepeatedCall

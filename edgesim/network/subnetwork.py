@@ -14,13 +14,15 @@ import numpy as np
 import simpy
 
 from edgesim.network.adaptation.channel_estimate import ChannelEstimate
-from edgesim.network.fluid_links import Carrying, IdealDownlink, Uplink
+from edgesim.network.flows.ideal_downlink import IdealDownlink
+from edgesim.network.flows.link import Carrying
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.make_network import make_network_uplink, planned_interference
 from edgesim.network.interference.network_cell import Network
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel, ServingSites
 from edgesim.network.planned_gains import make_planned_gains
+from edgesim.network.uplink import Uplink
 from edgesim.records.span import Span
 from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from edgesim.scenario.cells.interference_schema import NONE

@@ -15,7 +15,8 @@ from edgesim.clocks.server_loop import serve
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
-from edgesim.network.fluid_links import IdealDownlink, Uplink
+from edgesim.network.flows.ideal_downlink import IdealDownlink
+from edgesim.network.uplink import Uplink
 from edgesim.records.event_log import EventLog
 from edgesim.seeds import Seeds
 from fl.contracts import Demand, Job, Payload, Stage, Work

@@ -117,7 +117,7 @@ def compute(
 def carry(
     channel: Channel, bits: Array, grants: Grants, start_s: Array, active: Array, until_s: float
 ) -> tuple[Array, Array]:
-    """End of each upload [S], s, and bits left [S]: `edgesim.network.fluid_links.Link.carry`."""
+    """End of each upload [S], s, and bits left [S]: `edgesim.network.flows.link.Link.carry`."""
     # Block of fading by block, so that each block's gains are drawn once.
     now, left = start_s.copy(), np.array(bits, dtype=float)
     sending = np.flatnonzero(active & (left > 0.0))

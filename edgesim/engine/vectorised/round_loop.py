@@ -19,8 +19,9 @@ from edgesim.engine.vectorised.device_spans import NOTHING_PLAYED, idle_spans, t
 from edgesim.engine.vectorised.round_tables import device_columns, span_columns
 from edgesim.network.cell import Cell
 from edgesim.network.fading.selective import SelectiveFading
-from edgesim.network.fluid_links import IdealDownlink, check_shares
+from edgesim.network.flows.ideal_downlink import IdealDownlink
 from edgesim.network.grants import Grants, grants_of
+from edgesim.network.uplink import check_shares
 from edgesim.records.event_log import EventLog
 from edgesim.records.rows_from_spans import round_block
 from fl.contracts import Array, MethodHooks, Observer, Payload, Report, Stage, State

@@ -12,7 +12,8 @@ from edgesim.network.channel import Channel
 from edgesim.network.downlink.broadcast import BroadcastDownlink
 from edgesim.network.downlink.downlink_choice import one_cell_downlink
 from edgesim.network.downlink.sector_downlink import UNICAST
-from edgesim.network.fluid_links import Downlink, IdealDownlink, Uplink
+from edgesim.network.flows.ideal_downlink import Downlink, IdealDownlink
+from edgesim.network.uplink import Uplink
 from edgesim.scenario.network_schema import AMONG_SENDERS, NetworkSection
 from fl.contracts import Streams
 

@@ -16,7 +16,8 @@ from edgesim.network.band.fluid_sharing import (
 from edgesim.network.band.processor_sharing import ProcessorSharing
 from edgesim.network.band.uploads import Band, Upload
 from edgesim.network.channel import Channel
-from edgesim.network.fluid_links import Carrying, Uplink
+from edgesim.network.flows.link import Carrying
+from edgesim.network.uplink import Uplink
 from edgesim.records.span import Span
 from fl.contracts import Grant
 

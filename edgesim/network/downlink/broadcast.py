@@ -10,7 +10,7 @@ import simpy
 
 from edgesim.network.channel import Channel
 from edgesim.network.downlink.downlink_band import fading_over, heard_over
-from edgesim.network.fluid_links import Downlink
+from edgesim.network.flows.ideal_downlink import Downlink
 from edgesim.network.planned_gains import PlannedGains
 from fl.contracts import Array, Grant
 

@@ -9,7 +9,7 @@ import simpy
 
 from edgesim.network.channel import Channel
 from edgesim.network.downlink.sector_downlink import SectorDownlink
-from edgesim.network.fluid_links import Downlink, IdealDownlink
+from edgesim.network.flows.ideal_downlink import Downlink, IdealDownlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.scenario.allocation.allocation_schema import AllocationSection

@@ -19,7 +19,8 @@ from edgesim.network.channel import Channel
 from edgesim.network.downlink.downlink_band import fading_over, heard_over
 from edgesim.network.flows.flow_table import FlowTable
 from edgesim.network.flows.flow_timer import FlowTimer
-from edgesim.network.fluid_links import Carrying, Downlink
+from edgesim.network.flows.ideal_downlink import Downlink
+from edgesim.network.flows.link import Carrying
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import DisturbedChannel

@@ -13,7 +13,7 @@ from edgesim.network.fading.processes import (
 )
 from edgesim.network.fading.selective import SelectiveFading, parts_of
 from edgesim.scenario.network_schema import NetworkSection
-from edgesim.scenario.radio.channel_schema import TABLE
+from edgesim.scenario.radio.fading_schema import TABLE
 from fl.contracts import Array, Streams
 
 

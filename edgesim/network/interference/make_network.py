@@ -12,7 +12,7 @@ from edgesim.network.adaptation.link_adaptation import make_repetitions
 from edgesim.network.device import Fleet
 from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.fading.fading_choice import make_fading
-from edgesim.network.fluid_links import Downlink
+from edgesim.network.flows.ideal_downlink import Downlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.moving_sectors import MovingSectors

@@ -12,7 +12,7 @@ from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.channel import step_of
 from edgesim.network.flows.flow_table import FlowTable
 from edgesim.network.flows.flow_timer import FlowTimer
-from edgesim.network.fluid_links import Carrying, SegmentObserver, Uplink
+from edgesim.network.flows.link import Carrying, SegmentObserver
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.moving_sectors import MovingSectors
@@ -20,6 +20,7 @@ from edgesim.network.interference.resource_grid import ResourceGrid
 from edgesim.network.interference.sector_bands import SectorBands
 from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.interference.uplink_rates import UplinkRates
+from edgesim.network.uplink import Uplink
 from edgesim.records.span import Span
 from edgesim.scenario.cells.interference_schema import (
     EVENTS,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgesim.network.fluid_links import SHARE_SLACK
 from edgesim.network.interference.couplings import Couplings
+from edgesim.network.uplink import SHARE_SLACK
 from fl.contracts import Array, Grant
 
 

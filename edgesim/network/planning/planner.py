@@ -11,7 +11,7 @@ import numpy as np
 
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
-from edgesim.network.fluid_links import Downlink, IdealDownlink
+from edgesim.network.flows.ideal_downlink import Downlink, IdealDownlink
 from edgesim.network.grants import Grants, granted_amounts
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.planned_gains import PlannedGains

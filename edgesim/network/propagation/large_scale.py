@@ -20,7 +20,7 @@ from edgesim.network.propagation.tr38901_path_loss import (
     line_of_sight_probability,
     path_loss_db,
 )
-from edgesim.scenario.radio.channel_schema import TABLE
+from edgesim.scenario.radio.fading_schema import TABLE
 from fl.contracts import Array, Streams
 
 

@@ -17,11 +17,11 @@ from edgesim.network.propagation.large_scale import LargeScale, SitePropagation
 from edgesim.network.propagation.tr38901_path_loss import SCOPES
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.radio.channel_schema import (
-    TABLE,
     ConstantPathLoss,
     LogDistancePathLoss,
     Tr38901PathLoss,
 )
+from edgesim.scenario.radio.fading_schema import TABLE
 from fl.contracts import Array, Streams
 
 # (devices, placed from a base station; number of that) -> path losses [K], dB: code of one's own

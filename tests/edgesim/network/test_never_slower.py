@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from edgesim.network.adaptation.link_adaptation import make_law, schemes
 from edgesim.network.channel import Channel
 from edgesim.network.fading.processes import BlockFading
-from edgesim.network.fluid_links import Uplink
 from edgesim.network.tdd_service import ALWAYS, TddService
+from edgesim.network.uplink import Uplink
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 from edgesim.seeds import Seeds
 from fl.contracts import Grant

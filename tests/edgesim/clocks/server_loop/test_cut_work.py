@@ -12,7 +12,7 @@ from edgesim import simulate
 from edgesim.clocks.rules import Deadline
 from edgesim.engine.rounds import Progress, cut_short
 from edgesim.errors import EdgesimError
-from edgesim.network.fluid_links import IdealDownlink
+from edgesim.network.flows.ideal_downlink import IdealDownlink
 from edgesim.presence.absences import Absences
 from edgesim.presence.presence import Part, Presence
 from edgesim.presence.trace_file import traced as timeline_of

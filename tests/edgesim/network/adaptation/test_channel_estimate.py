@@ -18,8 +18,8 @@ from edgesim.network.adaptation.channel_estimate import (
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.adaptation.link_adaptation import schemes
 from edgesim.network.fading.processes import COHERENCE_RULE, BlockFading, ClarkeFading, doppler_hz
-from edgesim.network.fluid_links import Uplink
 from edgesim.network.planned_gains import PlannedGains
+from edgesim.network.uplink import Uplink
 from edgesim.runs.run import simulate
 from edgesim.runs.setup import set_up
 from edgesim.scenario import load

@@ -13,10 +13,10 @@ from edgesim.network.adaptation.block_errors import Harq, RepeatedSchemes
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
 from edgesim.network.adaptation.link_adaptation import make_repetitions, schemes
 from edgesim.network.channel import Channel
-from edgesim.network.fluid_links import Uplink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel
+from edgesim.network.uplink import Uplink
 from edgesim.scenario import load
 from edgesim.seeds import Seeds
 from fl.contracts import Grant

@@ -8,7 +8,8 @@ from edgesim import load, simulate
 from edgesim.errors import EdgesimError
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
-from edgesim.network.fluid_links import IdealDownlink, Uplink
+from edgesim.network.flows.ideal_downlink import IdealDownlink
+from edgesim.network.uplink import Uplink
 from edgesim.seeds import Seeds
 from fl.contracts import Demand, Grant, RoundPlan, Work
 from solvers import allocate

@@ -16,8 +16,8 @@ from edgesim.network.fading.selective import (
     fades_in_band,
     parts_of,
 )
-from edgesim.network.fluid_links import Uplink
 from edgesim.network.planning import planner
+from edgesim.network.uplink import Uplink
 from edgesim.scenario import load
 from edgesim.seeds import Seeds
 from fl.contracts import Grant

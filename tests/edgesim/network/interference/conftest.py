@@ -9,7 +9,7 @@ import simpy
 from edgesim.clocks.rules import Deadline, Rules
 from edgesim.clocks.server_loop import serve
 from edgesim.network.fading.processes import BlockFading
-from edgesim.network.fluid_links import IdealDownlink
+from edgesim.network.flows.ideal_downlink import IdealDownlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.network_cell import Network

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.flows.stalled_links import StalledLinkError
-from edgesim.network.fluid_links import Uplink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.load import loads
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.tdd_service import ALWAYS, TddService
+from edgesim.network.uplink import Uplink
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
 

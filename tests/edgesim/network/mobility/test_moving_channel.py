@@ -8,12 +8,12 @@ import simpy
 
 from edgesim.errors import ScenarioError
 from edgesim.network.fading.selective import SelectiveFading
-from edgesim.network.fluid_links import Uplink
 from edgesim.network.mobility.movement import Movement, make_movement
 from edgesim.network.mobility.moving_channel import MovingChannel
 from edgesim.network.propagation.building_penetration import draw_surroundings
 from edgesim.network.propagation.large_scale import LargeScale, SitePropagation
 from edgesim.network.propagation.path_loss import path_gains
+from edgesim.network.uplink import Uplink
 from edgesim.runs.run import prepare, simulate
 from edgesim.runs.setup import set_up
 from edgesim.scenario import load

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from edgesim.network.channel import Channel
 from edgesim.network.downlink.broadcast import BroadcastDownlink
 from edgesim.network.fading.processes import BlockFading
+from edgesim.network.flows.ideal_downlink import IdealDownlink
 from edgesim.network.flows.stalled_links import StalledLinkError
-from edgesim.network.fluid_links import IdealDownlink, Uplink
 from edgesim.network.planned_gains import PlannedGains
+from edgesim.network.uplink import Uplink
 from edgesim.seeds import Seeds
 from fl.contracts import Grant
 
