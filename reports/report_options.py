@@ -11,11 +11,11 @@ from typing import Annotated, Any
 from pydantic import ValidationError
 
 from edgesim.errors import ResultsError, ScenarioError
-from edgesim.scenario.document import Document
+from edgesim.scenario.documents.document import Document
+from edgesim.scenario.documents.yaml_text import EmptyFileError, read_file
 from edgesim.scenario.fields import Word
 from edgesim.scenario.overrides import parse_override
 from edgesim.scenario.section import Section, ValueRefusedError, key, reader_of, refuse
-from edgesim.scenario.yaml_text import EmptyFileError, read_file
 from reports.axis_units import USUAL_UNITS, AxisUnits
 from reports.option_readers import (
     Columns,

@@ -114,7 +114,7 @@ def scenario_file(given: Path) -> Path:
 def _undamaged(path: Path) -> Path:
     """The path of a scenario, of which a run's folder beside it may have the digest."""
     from edgesim.records.checksums import CHANGED, SUMS, DamagedRunError, read_summed
-    from edgesim.scenario.yaml_text import MAX_RESOLVED_BYTES, is_of_run
+    from edgesim.scenario.documents.yaml_text import MAX_RESOLVED_BYTES, is_of_run
 
     # without the file of digests, reading goes on: the same command writes it from the checkpoint
     if is_of_run(path) and exists(path.with_name(SUMS)):

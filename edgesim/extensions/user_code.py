@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from edgesim.errors import RELATIVE, ScenarioKeyError
-from edgesim.scenario.document import KeyPath
+from edgesim.scenario.documents.document import KeyPath
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.presence.presence_schema import TracePresence
 from edgesim.scenario.radio.own_loss_schema import CodePathLoss, TracePathLoss

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from edgesim.errors import ScenarioError
+from edgesim.scenario.documents.yaml_text import MAX_RESOLVED_BYTES, read_text
 from edgesim.scenario.loader import Scenario, load
-from edgesim.scenario.yaml_text import MAX_RESOLVED_BYTES, read_text
 from fl.regular_files import read_regular
 
 MAX_LETTERS = 80  # of the part that is for people

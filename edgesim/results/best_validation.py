@@ -13,9 +13,11 @@ from typing import Any
 from edgesim.errors import ResultsError
 from edgesim.results.sweep_file import point_folder, point_name, sweep_points
 from edgesim.scenario.base_file import base_of, read_with_base
-from edgesim.scenario.document import Document, key_path, lay_over
+from edgesim.scenario.documents.document import Document, key_path
+from edgesim.scenario.documents.layers import lay_over
+from edgesim.scenario.documents.scalars import scalar, write_text
+from edgesim.scenario.documents.yaml_text import read_text
 from edgesim.scenario.overrides import parse_override, resolve
-from edgesim.scenario.yaml_text import read_text, scalar, write_text
 from edgesim.tables.table_reading import read_table
 
 SELECTED = "best-validation.yaml"  # in the sweep's folder

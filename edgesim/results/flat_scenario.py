@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
+from edgesim.scenario.documents.scalars import scalar
 from edgesim.scenario.key_docs import KeyInfo, all_keys
 from edgesim.scenario.units import DIMENSIONS, UnitError, parse
-from edgesim.scenario.yaml_text import scalar
 
 POSITION = "scheme_position"
 NOT_CONFIG = frozenset(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from edgesim.errors import EdgesimError, ResultsError, ScenarioError, shorten
 from edgesim.records.checksums import read_summed
-from edgesim.scenario.yaml_text import MAX_RESOLVED_BYTES, document_of
+from edgesim.scenario.documents.yaml_text import MAX_RESOLVED_BYTES, document_of
 from edgesim.tables.table_reading import clause
 from fl.stored_files import MAX_JSON_BYTES, DamagedFileError, check_seal, is_sealed
 

@@ -20,7 +20,7 @@ from edgesim.runs.fingerprint import result_digest
 from edgesim.runs.round_observer import is_evaluated
 from edgesim.runs.setup.checks_before_training import check_before_training
 from edgesim.runs.setup.setup import Setup
-from edgesim.scenario.yaml_text import read_text
+from edgesim.scenario.documents.yaml_text import read_text
 
 EVALUATED = ("loss", "accuracy", "accuracy_std")  # columns of rounds
 CURE = "use --fresh to replace it, or another --out"

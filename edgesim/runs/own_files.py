@@ -10,9 +10,9 @@ from edgesim.records.checkpoint.run_checkpoint import RUN_FILES
 from edgesim.records.checksums import CHANGED, SUMS, DamagedRunError, SummedFiles, damaged_files
 from edgesim.runs.setup.data_source import KEPT_DATA
 from edgesim.runs.setup.setup import Setup
-from edgesim.scenario.document import KeyPath
+from edgesim.scenario.documents.document import KeyPath
+from edgesim.scenario.documents.yaml_text import is_of_run
 from edgesim.scenario.learning.partition_schema import FilePartition
-from edgesim.scenario.yaml_text import is_of_run
 from fl.data.array_files import npz
 from fl.data.own_data import own_arrays
 

@@ -6,8 +6,9 @@ from os.path import isfile
 from pathlib import Path
 
 from edgesim.errors import ScenarioError, shorten_path
-from edgesim.scenario.document import Document, lay_over
-from edgesim.scenario.yaml_text import read_file
+from edgesim.scenario.documents.document import Document
+from edgesim.scenario.documents.layers import lay_over
+from edgesim.scenario.documents.yaml_text import read_file
 
 MAX_LAYERS = 10
 

@@ -18,7 +18,8 @@ from pydantic import PrivateAttr, ValidationInfo, model_validator
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.scenario.base_file import read_with_base
 from edgesim.scenario.checks.section_checks import check_sections
-from edgesim.scenario.document import MISSING, Document, KeyPath, key_path
+from edgesim.scenario.documents.document import MISSING, Document, KeyPath, key_path
+from edgesim.scenario.documents.scalars import write_text
 from edgesim.scenario.overrides import (
     Override,
     all_schemes,
@@ -32,7 +33,6 @@ from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, fields_of, is_written
 from edgesim.scenario.validation import validated
-from edgesim.scenario.yaml_text import write_text
 
 _OF_SCHEMES = ("schemes", "scheme", "scheme_position")
 _NOT_IN_DIGEST = ("base", "name", "seed", *_OF_SCHEMES, "sweep", "report", "provenance")

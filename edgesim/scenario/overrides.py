@@ -7,19 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
-from edgesim.scenario.document import (
-    BELOW,
-    Document,
-    KeyPath,
-    changes_kind,
-    key_path,
-    kind_of_word,
-    laid_above,
-    lay_over,
-    layers,
-)
+from edgesim.scenario.documents.document import BELOW, Document, KeyPath, key_path, kind_of_word
+from edgesim.scenario.documents.layers import changes_kind, laid_above, lay_over, layers
+from edgesim.scenario.documents.yaml_text import read_text
 from edgesim.scenario.fields import LABEL
-from edgesim.scenario.yaml_text import read_text
 
 _KEY = re.compile(r"[\w-]+(\.[\w-]+)*|schemes(\.[\w -]+)+")  # labels may have blanks
 POSITION = "scheme_position"

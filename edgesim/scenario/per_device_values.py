@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgesim.errors import RELATIVE
+from edgesim.scenario.documents.scalars import scalar
 from edgesim.scenario.fields import PLAIN, Quantity
 from edgesim.scenario.section import Reader, ValueRefusedError, one_key_of, refuse
 from edgesim.scenario.units import format_quantity, unit_pattern
-from edgesim.scenario.yaml_text import scalar
 from fl.regular_files import read_regular
 
 KINDS = ("uniform", "choice", "trace")

@@ -1,6 +1,6 @@
 """Base of the sections of a scenario, their fields with documentation, and how values are refused.
 
-A refused value is a `ValueRefusedError`, which knows neither file nor line: yaml_text.py adds
+A refused value is a `ValueRefusedError`, which knows neither file nor line: validation.py adds
 them.
 """
 

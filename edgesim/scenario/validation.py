@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from edgesim.errors import ScenarioError
-from edgesim.scenario.document import Document, KeyPath
+from edgesim.scenario.documents.document import Document, KeyPath
 from edgesim.scenario.key_docs import all_keys, example_of, unknown_key
 from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edgesim.errors import COMMAND_LINE, RunError, ScenarioError
 from edgesim.scenario.base_file import base_of, read_with_base
-from edgesim.scenario.document import Document
+from edgesim.scenario.documents.document import Document
 from edgesim.scenario.loader import Scenario, scheme_of_document
 from edgesim.scenario.overrides import Override, scheme_labels, with_overridden_schemes
 from edgesim.sweep.sweep_point import SweepPoint, check_point

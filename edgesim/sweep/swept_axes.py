@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.results.equal_runs import TARGETS
-from edgesim.scenario.document import Document, lay_over, layers
+from edgesim.scenario.documents.document import Document
+from edgesim.scenario.documents.layers import lay_over, layers
 from edgesim.scenario.overrides import scheme_labels
 from edgesim.sweep.values import (
     SweepAxis,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
-from edgesim.scenario.document import Document
+from edgesim.scenario.documents.document import Document
 from edgesim.scenario.overrides import Override, parse_override
 from edgesim.sweep.ranges import expand_range, is_range
 

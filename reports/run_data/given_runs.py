@@ -11,7 +11,7 @@ from typing import Any
 from edgesim.errors import ResultsError
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.run_search import RunFolders, find_runs
-from edgesim.scenario.yaml_text import read_text
+from edgesim.scenario.documents.yaml_text import read_text
 from reports.run_data.missing_runs import (
     keys_linked_by,
     keys_swept_by,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edgesim.errors import counted
-from edgesim.scenario.document import KeyPath
+from edgesim.scenario.documents.document import KeyPath
 from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.network_schema import NetworkSection
 from edgesim.scenario.per_device_values import Draw

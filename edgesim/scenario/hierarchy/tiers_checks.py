@@ -7,7 +7,7 @@ from typing import Any
 
 from edgesim.errors import counted
 from edgesim.scenario.cells.interference_schema import FULL, LOAD, MEASURED, Interference
-from edgesim.scenario.document import KeyPath
+from edgesim.scenario.documents.document import KeyPath
 from edgesim.scenario.hierarchy.tiers_schema import (
     CLOUD,
     LinkSection,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgesim.scenario.document import KeyPath
+from edgesim.scenario.documents.document import KeyPath
 from edgesim.scenario.per_device_values import Noise
 from edgesim.scenario.radio.channel_schema import PathLoss
 from edgesim.scenario.radio.layout_schema import (

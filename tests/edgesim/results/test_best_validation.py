@@ -6,7 +6,7 @@ import pytest
 
 from edgesim.errors import ResultsError
 from edgesim.results.best_validation import choose, overlay
-from edgesim.scenario.yaml_text import read_text
+from edgesim.scenario.documents.yaml_text import read_text
 
 LR = "learning.method.lr"
 

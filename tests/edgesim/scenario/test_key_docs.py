@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from edgesim.errors import ScenarioError
+from edgesim.scenario.documents.yaml_text import read_text
 from edgesim.scenario.key_docs import all_keys, explain_key, json_schema
 from edgesim.scenario.loader import load
 from edgesim.scenario.radio.own_loss_schema import SHORT_KEYS
-from edgesim.scenario.yaml_text import read_text
 
 ROOT = Path(__file__).parents[3]
 

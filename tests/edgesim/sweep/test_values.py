@@ -3,7 +3,7 @@
 import pytest
 
 from edgesim.errors import ScenarioError
-from edgesim.scenario.yaml_text import read_text
+from edgesim.scenario.documents.yaml_text import read_text
 from edgesim.sweep.values import axis_from_block, axis_from_text, block_seeds, parse_seeds, split
 
 

@@ -6,8 +6,9 @@ import pytest
 import yaml
 
 from edgesim.errors import ScenarioError
-from edgesim.scenario import yaml_text
-from edgesim.scenario.yaml_text import read_file, read_text, scalar, write_text
+from edgesim.scenario.documents import yaml_text
+from edgesim.scenario.documents.scalars import scalar, write_text
+from edgesim.scenario.documents.yaml_text import read_file, read_text
 
 
 @pytest.mark.parametrize(
