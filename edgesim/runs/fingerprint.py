@@ -48,10 +48,11 @@ def result_digest(setup: Setup) -> str:
 
 
 def training_digest(setup: Setup) -> str | None:
-    """SHA-256 of what decides training and evaluation beside states and jobs.
+    """SHA-256 of what decides training and evaluation beside states, jobs and the processor.
 
     That is the data and who holds them, model, method, seed, arithmetic and code. None where
-    nothing is trained, or by the user's own code, which could read anything.
+    nothing is trained, or by the user's own code, which could read anything. Torch need not be
+    loaded for it.
     """
     learning = setup.scenario.learning
     own_code = (
@@ -61,14 +62,11 @@ def training_digest(setup: Setup) -> str | None:
     )
     if setup.counts_only or own_code:
         return None
-    import torch
-
     parts = [
         setup.scenario.digest(("learning", "accounting")),
         str(setup.seed),
         setup.scenario.learning.device,
         setup.arithmetic(),
-        torch.backends.cpu.get_cpu_capability(),
         *map(str, versions().items()),
     ]
     total = hashlib.sha256("\n".join(parts).encode())

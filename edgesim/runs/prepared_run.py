@@ -118,7 +118,11 @@ def share_training(setup: Setup, folder: str | Path | None) -> Setup:
     identity = None if folder is None or alone else training_digest(setup)
     if folder is None or identity is None:
         return setup
+    import torch
+
     store = ArrayStore(Path(folder) / identity[:16])
+    # workers of a cluster may have other processors
+    identity += torch.backends.cpu.get_cpu_capability()
     return replace(setup, reuse=TrainingCache(store, identity, setup.task.tensor))
 
 

@@ -21,7 +21,7 @@ from fl.evaluation.threaded_scoring import (
     batch_norm_statistics,
     sample_scores,
 )
-from fl.stacked_training.perceptron_gradients import is_perceptron
+from fl.stacked_training.stackable_models import is_perceptron
 from fl.task import LearningTask
 from fl.worker_threads import one_torch_thread
 

@@ -14,13 +14,9 @@ from math import prod
 from fl.contracts import Job, Trained
 from fl.executors.one_by_one import OneByOne
 from fl.out_of_memory import is_out_of_memory
-from fl.stacked_training.convolution_gradients import (
-    ConvolutionGradients,
-    is_plain_cnn,
-    is_small_cnn,
-    patch_values,
-)
-from fl.stacked_training.perceptron_gradients import PerceptronGradients, is_perceptron
+from fl.stacked_training.convolution_gradients import ConvolutionGradients, patch_values
+from fl.stacked_training.perceptron_gradients import PerceptronGradients
+from fl.stacked_training.stackable_models import is_perceptron, is_plain_cnn, is_small_cnn
 from fl.stacked_training.stackable_phases import JobProgress, RowBuilder, StackRow, why_not_stacked
 from fl.stacked_training.stacked_sgd import Gradients, least_computing, train_stack
 from fl.stacked_training.vmapped_gradients import VmappedGradients

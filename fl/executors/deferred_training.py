@@ -106,7 +106,7 @@ class Trainer:
     """Queues jobs and trains them at the first need.
 
     Args:
-        executor: how a pass is run (`fl.executors.choose`); one by one by default.
+        executor: how a pass is run (`fl.executors.executor_choice.choose`); one by one by default.
         encode: `Method.encode`, needed only for methods whose bits are known after training.
         charged: `Method.charged`, needed only for methods whose work is known after training.
     """

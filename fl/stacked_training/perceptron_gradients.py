@@ -13,16 +13,9 @@ from torch import Tensor
 
 from fl.models.architectures import Architecture
 from fl.models.layers import Linear
-from fl.models.weightless_layers import Flatten, Relu
+from fl.models.weightless_layers import Relu
 
 VECTOR = 64  # numbers: a multiple of what any processor computes at once
-
-
-def is_perceptron(architecture: Architecture) -> bool:
-    """Are there only dense layers and ReLU?"""
-    return architecture.in_layers and all(
-        isinstance(layer, Flatten | Linear | Relu) for layer in architecture.layers
-    )
 
 
 class ProductGradient:

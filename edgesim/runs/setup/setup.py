@@ -216,7 +216,7 @@ class Setup:
     @cached_property
     def executor(self) -> Any:
         """What trains; evaluation is divided among its threads."""
-        from fl.executors import choose
+        from fl.executors.executor_choice import choose
 
         return choose(self.task, self.scenario.learning.executor, self.processes)
 
@@ -224,6 +224,6 @@ class Setup:
         """How sums are taken while training, which the last bits of a result depend on."""
         if self.counts_only:
             return "none"
-        from fl.executors import arithmetic
+        from fl.executors.arithmetic import arithmetic
 
         return arithmetic(self.task, self.scenario.learning.executor)

@@ -1,5 +1,7 @@
 """Which points a sweep has, and mistakes that are found before anything runs."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -259,3 +261,14 @@ def test_values_inside_a_scheme_that_change_nothing_name_the_key_and_the_cure(fo
     path.write_text(text + "schemes: {a: {}}\n")
     with pytest.raises(RunError, match=r"changes nothing there: its values are equal, .* keep one"):
         plan_sweep(path, ["schemes.a.budget.latency_threshold=30 ms,0.03 s"])
+
+
+@pytest.mark.slow
+def test_a_sweep_is_planned_without_torch():
+    """It takes two seconds to load, which nobody waits for before the workers start."""
+    code = "from pathlib import Path; from edgesim.sweep.sweep_plan import plan_sweep; import sys"
+    code += "; plan_sweep(Path('scenarios/demo.yaml')); print('torch' in sys.modules)"
+    place = Path(__file__).parents[3]
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

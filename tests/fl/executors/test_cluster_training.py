@@ -9,8 +9,8 @@ import torch
 
 from edgesim.seeds import Seeds
 from fl.errors import LearningError
-from fl.executors import choose, on_a_worker
 from fl.executors.cluster_training import ClusterTraining, divided
+from fl.executors.executor_choice import choose, on_a_worker
 from fl.models.architectures import build
 from fl.task import LearningTask
 from tests.fl.conftest import Bench

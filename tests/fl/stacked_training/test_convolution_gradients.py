@@ -5,8 +5,9 @@ import torch
 
 from fl.models.architectures import build
 from fl.models.named_models import MODELS, TEXT
-from fl.stacked_training.convolution_gradients import ConvolutionGradients, is_plain_cnn
+from fl.stacked_training.convolution_gradients import ConvolutionGradients
 from fl.stacked_training.perceptron_gradients import ProductGradient
+from fl.stacked_training.stackable_models import is_plain_cnn
 from fl.stacked_training.vmapped_gradients import VmappedGradients
 
 SHAPE = (1, 28, 28)

@@ -10,8 +10,8 @@ import torch
 from edgesim.seeds import Seeds
 from fl.contracts import Grant, Sent
 from fl.evaluation.evaluate import evaluate
-from fl.executors import choose
 from fl.executors.deferred_training import Trainer
+from fl.executors.executor_choice import choose
 from fl.methods._dynamic_regularizer import feddyn_drift, feddyn_penalty
 from fl.methods.depthfl.exits import with_exits
 from fl.models.architectures import build

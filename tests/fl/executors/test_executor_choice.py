@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fl import executors
+from fl.executors import executor_choice as executors
 from fl.executors.batched import Batched, gradients_of
 from fl.executors.cluster_training import ClusterTraining
 from fl.executors.one_by_one import OneByOne
