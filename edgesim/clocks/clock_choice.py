@@ -104,7 +104,6 @@ def check_clock(scenario: Scenario, method: Any) -> None:
         MethodError: the method refuses stale updates.
     """
     clock, devices = scenario.clock, scenario.device_count
-    given = scenario.learning.method.params
     needed = method.participants or devices
     if clock.mode == "overcommit" and committed(clock, needed) > devices:
         problem = f"is {clock.over_commit:g}, but {needed} of {devices} devices are needed"
@@ -133,7 +132,7 @@ def check_clock(scenario: Scenario, method: Any) -> None:
                 raise ScenarioKeyError(("clock", name), f"{problem}; remove it")
     if clock.mode == "speed-tiers":
         _check_tiers(scenario, method)
-    _check_places(scenario, method, given)
+    _check_places(scenario, method)
     _check_network(scenario)
 
 
@@ -213,11 +212,12 @@ def _check_partial_work(scenario: Scenario, method: Any) -> None:
         raise ScenarioKeyError(path, f"{problem}; use fedavg, fedprox or fednova, or remove it")
 
 
-def _check_places(scenario: Scenario, method: Any, given: dict[str, Any]) -> None:
+def _check_places(scenario: Scenario, method: Any) -> None:
     """in_flight stands for the method's participants, and fits the cell and the buffer."""
     clock, devices = scenario.clock, scenario.device_count
-    if clock.in_flight is not None and "participants" in given:
-        problem = f"stands beside learning.method.participants: {given['participants']}"
+    # A resolved scenario has the method's default, too.
+    if clock.in_flight is not None and method.participants != type(method).participants:
+        problem = f"stands beside learning.method.participants: {method.participants}"
         raise ScenarioKeyError(("clock", "in_flight"), f"{problem}; keep one of the two")
     slots = clock.in_flight or method.participants or devices
     if slots > devices and clock.in_flight is not None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgesim import load
+from edgesim import load, simulate
 from edgesim.clocks.clock_choice import make_rules
 from edgesim.clocks.rules import Buffered, Deadline, OverCommit, Windowed
 from edgesim.errors import EdgesimError
@@ -77,6 +77,18 @@ def test_what_a_clock_with_slots_does_not_go_with(scenario, changes, sentence):
     with pytest.raises(EdgesimError) as refused:
         set_up(scenario("clock.mode=buffered", *changes))
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["fedavg", "oort"])  # they ask all devices, and ten, by default
+def test_a_run_with_places_in_flight_goes_on_from_its_folder(scenario, tmp_path, name):
+    """The resolved scenario has the participants of the method beside clock.in_flight."""
+    learning = "learning={dataset: digits, partition: {kind: iid}, model: mlp, batch_size: 10, "
+    learning += f"method: {{name: {name}}}}}"
+    clock = "clock={mode: buffered, in_flight: 4, buffer: 2}"
+    simulate(scenario(learning, clock, "rounds=1"), out=tmp_path / "out")
+    resolved = load(tmp_path / "out" / "scenario.yaml")
+    assert resolved.learning.method.params["participants"] == {"fedavg": "none", "oort": 10}[name]
+    simulate(resolved, out=tmp_path / "out", progress=lambda event: pytest.fail("computed again"))
 
 
 @pytest.mark.parametrize(
