@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+ROUNDING = 1e-9  # relative, by which a sum of times may fall short of what it stands for
+
 
 @dataclass
 class StopRule:
@@ -22,5 +24,6 @@ class StopRule:
 
     def look(self, time_s: float, jobs: int) -> bool:
         """Is the round that ends now the last one?"""
-        self.reached = self.reached or time_s >= self.time_s or jobs >= self.jobs
+        has_passed = time_s >= self.time_s * (1.0 - ROUNDING)
+        self.reached = self.reached or has_passed or jobs >= self.jobs
         return self.reached

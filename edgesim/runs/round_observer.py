@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from edgesim.engine.stop_rule import StopRule
+from edgesim.engine.stop_rule import ROUNDING, StopRule
 from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.records.event_log import EventLog
 from edgesim.records.summary import divergence_warnings
@@ -139,4 +139,5 @@ def is_evaluated(scenario: Scenario, g: int, before_s: float, now_s: float) -> b
         return True
     if isinstance(every, int):
         return (g + 1) % every == 0
-    return math.floor(now_s / every) > math.floor(before_s / every)
+    before, now = (math.floor(time_s / every * (1.0 + ROUNDING)) for time_s in (before_s, now_s))
+    return now > before

@@ -31,6 +31,20 @@ def test_evaluations_follow_the_multiples_of_a_time(scenario):
     assert 1 < passed.sum() < 9
 
 
+@pytest.mark.parametrize("more", [[], [TRAINED]], ids=["arrays", "trained"])
+def test_windows_whose_sum_rounds_down_end_the_run_in_time(scenario, more):
+    """Ten times 0.1 s are 0.9999999999999999 s, if they are added."""
+    run = simulate(scenario(*more, "clock={mode: window, window: 0.1 s}", "stop={time: 1 s}"))
+    assert len(run.rounds) == 10 and run.rounds.time_s.iloc[-1] < 1.0
+
+
+def test_windows_whose_sum_rounds_down_are_evaluated_in_time(scenario):
+    """Three times 0.7 s are 2.0999999999999996 s, if they are added."""
+    window = "clock={mode: window, window: 0.7 s}"
+    run = simulate(scenario(TRAINED, window, "rounds=10", "evaluate={every: 2.1 s}"))
+    assert np.flatnonzero(run.rounds.accuracy.notna()).tolist() == [2, 5, 8, 9]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [[], [BUFFERED], [TRAINED]], ids=["arrays", "buffered", "trained"])
 def test_a_run_ends_with_the_version_in_which_a_time_has_passed(scenario, tmp_path, more):
