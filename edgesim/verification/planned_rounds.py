@@ -74,7 +74,7 @@ def check_planned_rounds(
     """
     rounds = recorded_rounds(tables)
     if jobs_overlap(tables["device_rounds"]):
-        reason = "jobs of several versions overlap, each in its slot of the band"
+        reason = "jobs overlap, or begin at several instants of a round or version"
         return [CheckResult(name, SKIPPED, reason) for name in (ALLOCATIONS, FINISH)]
     if problem := outside_bounds(rounds):
         return [CheckResult(ALLOCATIONS, FAILED, problem)]

@@ -23,7 +23,7 @@ class RecordedRound:
 
     Args:
         g: number of the round.
-        start_s: simulated time of its start, s.
+        start_s: simulated time of its plan, s.
         rows: of device_rounds, by device.
         residual: of the certificate.
         states: of devices with a state when the round begins; None: it is the first round, or there
@@ -40,12 +40,20 @@ class RecordedRound:
 def recorded_rounds(tables: dict[str, pd.DataFrame]) -> list[RecordedRound]:
     """The rounds of a run, in order."""
     rounds, rows = tables["rounds"], tables["device_rounds"]
-    start_s = [0.0, *rounds["time_s"].tolist()[:-1]]
+    start_s = np.array([0.0, *rounds["time_s"].tolist()[:-1]])
+    # The server may have waited until a device was there, or had energy again.
+    spans = tables["spans"]
+    begun_s = spans[spans["phase"] == "download"].groupby("round")["start_s"].min()
+    start_s[begun_s.index] = begun_s
     ends = np.searchsorted(rows["round"].to_numpy(), np.arange(len(rounds) + 1))
     states = dict(list(tables[STATES].groupby("round"))) if STATES in tables else {}
     return [
         RecordedRound(
-            g, start_s[g], rows.iloc[ends[g] : ends[g + 1]], float(residual), states.get(g - 1)
+            g,
+            float(start_s[g]),
+            rows.iloc[ends[g] : ends[g + 1]],
+            float(residual),
+            states.get(g - 1),
         )
         for g, residual in enumerate(rounds["solver_residual"].tolist())
     ]
@@ -71,11 +79,12 @@ def rounds_of_edge(
 
 
 def jobs_overlap(rows: pd.DataFrame) -> bool:
-    """Has a job gone on while a version was made, or a device begun two in one?"""
+    """Has a job gone on while a version was made, or begun later than another of its version?"""
     if "job" not in rows or "edge" in rows:  # the edges of a hierarchy make rounds
         return False
     crossed = (rows["version_in"] != rows["round"]).any()
-    return bool(crossed or rows.duplicated(["round", "device"]).any())
+    several = rows.groupby("round")["dispatched_s"].nunique() > 1
+    return bool(crossed or several.any() or rows.duplicated(["round", "device"]).any())
 
 
 def outside_bounds(rounds: list[RecordedRound]) -> str:

@@ -1,5 +1,6 @@
 """Allocations planned again, and finish times against Liu (28)."""
 
+import numpy as np
 import pytest
 
 import edgesim
@@ -102,6 +103,49 @@ def test_what_an_upload_got_is_no_wrong_finish(network, expected, tmp_path):
     _, plans = check_allocations(setup, rounds)
     check = check_finish(setup, rounds, plans)
     assert (check.outcome, check.detail) == expected
+
+
+PRESENCE = "devices.0.presence={kind: onoff, on: 30 ms, off: 0.1 s}"
+ALONE = [
+    "devices.0.count=1",
+    "network.channel={path_loss: {model: constant, loss: 100 dB}, "
+    "fading: {kind: rayleigh, coherence: 20 ms}}",
+]
+EMPTIED = [  # by other programs beside the static power, of which a plan knows nothing
+    "devices.0.cpu={frequency: 1 GHz, cycles_per_weight: 100000, static_power: 0.1 W, "
+    "background: {to_busy: 2 Hz, to_idle: 0.5 Hz, busy_share: 0.1}}",
+    "devices.0.battery={capacity: 2.6 J, resume: 0.95, charging: {power: 40 mW}}",
+    "devices.0.idle_power=0 W",
+    "network.bandwidth=50 kHz",
+    "network.noise=-120 dBm",
+    "network.channel.fading.coherence=0.5 s",
+    "budget.latency_threshold=9 s",
+    "learning.model=mlp",
+    "learning.method={name: pruning-only, local_steps: 3}",
+]
+
+
+@pytest.mark.parametrize(
+    ("seed", "changes", "outcome"),
+    [
+        (0, [PRESENCE, *ALONE], PASSED),
+        (6, ["rounds=12", *ALONE, *EMPTIED], PASSED),
+        (2, [PRESENCE, "rounds=2", "clock={mode: buffered, in_flight: 1}"], SKIPPED),
+    ],
+    ids=["waits for a return", "waits for energy", "one at a time"],
+)
+def test_plans_that_do_not_begin_with_their_round_are_no_wrong_ones(
+    static_scenario, tmp_path, seed, changes, outcome
+):
+    """A plan is of the channel that its devices found, and another job of a version has the whole
+    band, too, when the first one is over."""
+    scenario = edgesim.load(static_scenario, ["rounds=6", *changes])
+    run = edgesim.simulate(scenario, seed=seed, out=tmp_path / "run")
+    begun = run.spans[run.spans.phase == "download"]
+    assert (begun.start_s.to_numpy() > np.array([0.0, *run.rounds.time_s])[begun["round"]]).any()
+    tables = read_event_log(tmp_path / "run")
+    allocations, _ = check_planned_rounds(tmp_path / "run", tables, None, False)
+    assert allocations.outcome == outcome, allocations.detail
 
 
 def test_shares_beyond_the_band_and_weak_certificates(static_run):
