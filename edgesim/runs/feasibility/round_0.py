@@ -84,8 +84,10 @@ def feasibility_table(
     unprunable_s, moves = cell.planner.unprunable_s(demand, view), gains_move(cell)
     # Only a threshold ends a round of nobody.
     moves = moves and (len(left_out) < count or math.isfinite(view.budget_s))
-    for_good = [k for k in left_out if not (moves and view.rate_bps[k] == 0.0)]
-    why = view, unprunable_s, moves, plan.too_weak, numbers
+    energy_s = cell.running.energy_returns_s(plan.too_weak)
+    charged = {k for k in plan.too_weak if math.isfinite(energy_s[k])}
+    back = {k for k in left_out if moves and view.rate_bps[k] == 0.0} | charged
+    why = view, unprunable_s, moves, plan.too_weak, numbers, charged
     note = refused or participation(count, left_out, *why)
     if len(asked) < count:
         note += f"; a round asks {len(asked)} of them, and shares are planned for those of round 0"
@@ -95,7 +97,7 @@ def feasibility_table(
     warnings += stale_plan(cell, overlapping) + moving_plan(cell) + never_there(cell)
     warnings += cell.channel.beyond_scope
     rows = DeviceRows(cell, method, demand, view, asked, plan, set(left_out))
-    feasible = len(for_good) < count and not refused
+    feasible = len(set(left_out) - back) < count and not refused
     events = round_events(cell, demand, view, plan)
     thresholds_ms = (view.budget_s * MS,) * 2
     return Feasibility(rows, thresholds_ms, note, feasible, warnings, events)
@@ -172,6 +174,7 @@ def participation(
     moves: bool = False,
     too_weak: Container[int] = (),
     numbers: Sequence[int] | None = None,
+    charged: Container[int] = (),
 ) -> str:
     """Who cannot take part and why, and the least threshold that would let everybody.
 
@@ -183,6 +186,7 @@ def participation(
         moves: path losses change, so that a rate of 0 bit/s says something of round 0 only.
         too_weak: those of them whose batteries do not hold what their plan takes.
         numbers: of the devices in sentences; None: those within the cell.
+        charged: those whose batteries will hold it.
     """
     if not left_out:
         return f"all {count} devices can take part" if count > 1 else "the device can take part"
@@ -191,7 +195,8 @@ def participation(
         return named_devices(devices if numbers is None else [numbers[k] for k in devices])
 
     silent = [k for k in left_out if view.rate_bps[k] == 0.0]
-    weak = [k for k in left_out if k in too_weak]
+    weak = [k for k in left_out if k in too_weak and k not in charged]
+    waiting = [k for k in left_out if k in charged]
     slow = [k for k in left_out if k not in too_weak and view.rate_bps[k] != 0.0]
     parts = []
     if silent:
@@ -203,6 +208,9 @@ def participation(
         parts.append(f"{name(silent)} {away}: {their} rate is 0 bit/s")
     if weak:
         parts.append(f"the plan of {name(weak)} takes more than the battery holds")
+    if waiting:
+        more = "takes more than the battery holds until it is charged"
+        parts.append(f"the plan of {name(waiting)} {more}")
     if slow:
         needed_ms = unprunable_s[slow].max() * MS
         parts.append(
@@ -210,7 +218,7 @@ def participation(
             f"{view.budget_s * MS:g} ms, because what cannot be pruned alone takes up to "
             f"{needed_ms:.6g} ms; give more than {needed_ms:.6g} ms"
         )
-    first = " in round 0" if moves and silent else ""
+    first = " in round 0" if waiting or (moves and silent) else ""
     return f"{len(left_out)} of {counted(count, 'device')} cannot take part{first}: " + "; ".join(
         parts
     )

@@ -8,8 +8,10 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.engine.rounds import NoParticipantsError
+from edgesim.errors import InfeasibleScenarioError
 from edgesim.network.hardware.battery import Battery, Charging
 from edgesim.network.hardware.device_hardware import DeviceHardware
+from edgesim.runs.run import feasibility
 from tests.edgesim.clocks.server_loop.test_absences import absences
 from tests.edgesim.network.fleets import make_fleet
 from tests.edgesim.resumed_runs import assert_resumed
@@ -57,6 +59,25 @@ def job_j(run):
 def charged_s(run):
     """When 0.5 W have brought what is missing for a second job, s."""
     return (2.0 * job_j(run) - 0.025) / 0.5
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_a_run_begins_with_batteries_that_are_charged_first(two, clock):
+    """A job takes 0.0184 J, of which 0.01 J are there, and 2 J are enough for any."""
+    weak = WEAK.replace("0.0125", "0.005")
+    table = feasibility(two(weak, CLOCKS[clock], ALL))
+    weak_ones = "the plan of devices 0, 1 takes more than the battery holds"
+    assert table.feasible
+    assert table.note.startswith(
+        f"2 of 2 devices cannot take part in round 0: {weak_ones} until it is charged"
+    )
+    run = simulate(two(weak, CLOCKS[clock], ALL))
+    begun_s = run.spans[run.spans.phase == "download"].start_s.min()
+    job = run.spans[run.spans.start_s >= begun_s].query("phase in ('train', 'upload')")
+    takes_j = job[job.device == 0].energy_j.iloc[:2].sum()
+    assert begun_s == pytest.approx((takes_j - 0.01) / 0.5, rel=1e-9)
+    with pytest.raises(InfeasibleScenarioError, match=f"2 of 2 .* part: {weak_ones}$"):
+        simulate(two(weak.replace(", charging: {power: 0.5 W}", ""), CLOCKS[clock], ALL))
 
 
 @pytest.mark.parametrize("clock", ["synchronous", "overcommit"])
