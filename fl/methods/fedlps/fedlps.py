@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fl.accounting import submodel_cost
+from fl.accounting import forward_flops
 from fl.contracts import (
     Array,
     Grant,
@@ -101,16 +101,16 @@ class FedLPS(FedLPSParameters):
     def submodel_stages(self, view: View, k: int, kept: Array) -> tuple[Stage, ...]:
         """The computation of a round, the same for all patterns of one share.
 
-        Where all scores learn, the gradients by the weights are dense: half of a dense backward
-        pass.
+        Where all scores learn, the gradients by the weights are dense, each as costly as the
+        forward pass of its layer.
         """
         (stage,) = super().submodel_stages(view, k, kept)
         if self.q_grad == "kept" or self.pattern != "learned":
             return (stage,)
-        task = self.task
-        dense = submodel_cost(task.architecture, kept, task.accounting, backward=self.everything)
-        flops = task.accounting.work(dense, self.steps(k), self.samples_per_step(k)).flops
-        return (replace(stage, work=replace(stage.work, flops=(stage.work.flops + flops) / 2)),)
+        model, accounting = self.task.architecture, self.task.accounting
+        left_out = forward_flops(model, accounting) - forward_flops(model, accounting, kept)
+        flops = stage.work.flops + self.steps(k) * self.samples_per_step(k) * left_out
+        return (replace(stage, work=replace(stage.work, flops=flops)),)
 
     def submodel_payload(self, kept: Array) -> Payload:
         """All weights down; up the kept ones, and the pattern of units where that is charged."""

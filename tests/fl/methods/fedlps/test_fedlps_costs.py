@@ -120,6 +120,20 @@ def test_gradients_of_all_scores_are_charged(mnist_sized):
     assert job.stages[0].work.flops / 1e6 == pytest.approx((2 * 1405.728 + 2788.128) / 3)
 
 
+def test_dense_gradients_by_weights_are_charged_in_the_first_layer_too(bench):
+    """Counted gradients: by the weights of all layers, dense; by activations of all but the first.
+
+    Of the digits' net, half of its units kept with the weights that lead into them.
+    """
+    method = bench.method("fedlps", local_steps=30, q_grad="all", **HALF)
+    (job,) = jobs(method, method.start(), view_of(bench.task), [0])
+    uses = {"conv1": 64 * 72, "conv2": 16 * 1152, "linear1": 64 * 64, "linear2": 640}
+    half = {name: macs / (1 if name == "linear2" else 2) for name, macs in uses.items()}
+    by_activations = sum(half.values()) - half["conv1"]
+    macs = sum(half.values()) + by_activations + sum(uses.values())
+    assert job.stages[0].work.flops == 2 * macs * 30 * bench.task.batch(0)
+
+
 def test_dropped_units_save_quadratically_in_structural_mode(mnist_sized):
     method = mnist_sized.method("fedlps", local_steps=30, prune_mode="structural", **HALF)
     (job,) = jobs(method, method.start(), view_of(mnist_sized.task), [0])
