@@ -131,6 +131,12 @@ class SpaFL(Local):
             seen[update.job.device] = update.job.note
         return replace(after, memo=after.memo | {"seen": seen})
 
+    def recovered(self, saved: State, now: State) -> State:
+        """A device knows which thresholds it received last, whatever the server has stored."""
+        after = super().recovered(saved, now)
+        known = {name: value for name, value in now.memo.items() if name == "seen"}
+        return replace(after, memo=after.memo | known)
+
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean of the thresholds (7), and how they changed."""
         after = super().aggregate(state, view, updates)

@@ -189,6 +189,12 @@ class FedLPS(FedLPSParameters):
         used = sorted(wide.union(state.notes.get("used", [])))
         return replace(after, local=after.local | older, notes=after.notes | {"used": used})
 
+    def recovered(self, saved: State, now: State) -> State:
+        """A device knows whether it uses its own model, whatever the server has stored."""
+        after = super().recovered(saved, now)
+        known = {name: value for name, value in now.notes.items() if name == "used"}
+        return replace(after, notes=after.notes | known)
+
     def encode(self, job: Job, trained: Trained) -> Sent:
         return Sent(trained.w, self.patterns.held(trained.w) & self.shared_mask)
 

@@ -174,6 +174,12 @@ class FedMap(FedMapParameters):
             holds[[each.job.device for each in updates if self._same_phase(each, state)]] = True
         return replace(state, memo=state.memo | {"holds": holds})
 
+    def recovered(self, saved: State, now: State) -> State:
+        """Devices still hold the x that they received last, if the server stored the same one."""
+        holds = now.memo["holds"] & bool((saved.w == now.w).all())
+        after = super().recovered(saved, now)
+        return replace(after, memo=after.memo | {"holds": holds})
+
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """In a mask round the posterior counts what arrived, in a model round x moves.
 

@@ -134,6 +134,23 @@ def test_since_last_remembers_what_a_device_received(bench):
     assert "change" not in states[3].memo
 
 
+def test_what_a_device_received_outlives_a_failure_of_the_server(bench):
+    """Device 0 has followed the thresholds after round 0; the server goes on with the first ones.
+
+    Back at these the device moves by the way back, and not by none.
+    """
+    method = bench.method("spafl", delta="since_last", **QUICK)
+    start = method.start()
+    first = part_of_round(bench, method, start, [1])
+    second = part_of_round(bench, method, first, [0])
+    again = method.recovered(start, second)
+    tau = [method.rows.thresholds(state.w) for state in (start, first)]
+    assert (tau[0] != tau[1]).any() and torch.equal(again.w, start.w)
+    expected = method.rows.nudged(second.local[0], tau[0] - tau[1])
+    size = bench.task.layout.size
+    assert torch.equal(method.received(again, 0)[:size], expected[:size])
+
+
 @pytest.mark.slow
 def test_few_threshold_bits_round_what_is_sent(bench):
     method, state = bench.play("spafl", rounds=1, threshold_bits=6, **QUICK)

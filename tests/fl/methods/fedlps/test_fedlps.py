@@ -199,3 +199,11 @@ def test_a_device_uses_its_own_model_once_it_was_wide_enough(bench):
     assert torch.equal(again.local[1][shared], after.local[1][shared])  # the wide one, kept
     assert not torch.equal(again.local[1][~shared], after.local[1][~shared])  # with new scores
     assert torch.equal(method.personalise(again, 1), again.local[1])
+
+
+def test_a_device_uses_its_own_model_also_after_a_failure_of_the_server(bench):
+    method, state = bench.play(
+        "fedlps", rounds=1, ratio="fixed", width=0.5, use_above=0.25, local_steps=2
+    )
+    again = method.recovered(method.start(), state)
+    assert torch.equal(method.personalise(again, 1), state.local[1])

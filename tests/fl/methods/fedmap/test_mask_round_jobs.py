@@ -217,3 +217,15 @@ def test_no_result_depends_on_who_trains_beside(task):
             assert torch.equal(together[k], backwards[3 - k])
             assert torch.equal(together[k], alone[k])
     assert not torch.equal(together[2], together[3])
+
+
+def test_devices_hold_x_also_after_a_failure_of_the_server_that_stored_the_same_one(task):
+    play = Play(task, mask_steps=0)
+    states = [play.method.start()]
+    for devices in ([0], [1], None, None, [2]):  # two mask rounds, two model rounds, a mask round
+        states.append(play.round(states[-1], devices))
+    start, _, masks, _, _, later = states
+    same, other = play.method.recovered(start, masks), play.method.recovered(masks, later)
+    assert same.memo["holds"].tolist() == [True, True, False, False]
+    assert not other.memo["holds"].any()  # device 2 holds the x of now, nobody that of then
+    assert torch.equal(same.memo["alpha"], start.memo["alpha"])
