@@ -29,7 +29,7 @@ class PruneFL(SubmodelMethod):
     square of the sum of their gradients, for pruned weights too. Candidates are the pruned weights
     and the smallest of the kept ones; of them those are kept that make Gamma = (sum of g^2) /
     (time of a round) largest. A weight that comes back has the value that the server kept for it.
-    State.w has all weights, the memo the mask.
+    State.w has all weights, the memo the mask, the notes the round from which on it holds.
     What travels: the kept weights, down and up; after a change the mask; at a reconfiguration one
     number more for every weight, up.
 
@@ -103,7 +103,7 @@ class PruneFL(SubmodelMethod):
         """In a round with a reconfiguration also the dense gradient, and its squares."""
         accounting, payload = self.task.accounting, self.submodel_payload(kept)
         bits_up, bits_down = upload_bits(payload), payload.bits_down
-        if view.g and self.due(view.g - 1):
+        if state is not None and state.notes.get("mask_since") == view.g:
             places = self.weight_places
             pruned = 1.0 - float(kept[places].mean())
             bits_down += accounting.mask_bits(int(places.sum()), pruned)
@@ -135,7 +135,8 @@ class PruneFL(SubmodelMethod):
         """The mean of what is kept; at a reconfiguration the next mask."""
         if not updates:
             return super().aggregate(state, view, updates)
-        mask = self.task.tensor(self.kept(state, view, 0))
+        before = self.kept(state, view, 0)
+        mask = self.task.tensor(before)
         sent, weights = self.arrived(view, updates)
         sent = [replace(one, travels=one.travels & mask) for one in sent]
         after = replace(state, g=state.g + 1, w=mean_over_holders(state.w, sent, weights))
@@ -146,10 +147,12 @@ class PruneFL(SubmodelMethod):
         ]
         squares = np.sum(each, axis=0)
         times = self.times(view, [one.job.device for one in updates])
-        chosen = self.reconfigured(
-            mask.cpu().numpy(), after.w.cpu().numpy(), squares, times, view.g
-        )
-        return replace(after, memo=state.memo | {"mask": self.task.tensor(chosen)})
+        chosen = self.reconfigured(before, after.w.cpu().numpy(), squares, times, view.g)
+        if np.array_equal(chosen, before):
+            return after
+        notes = state.notes | {"mask_since": state.g + 1}
+        memo = state.memo | {"mask": self.task.tensor(chosen)}
+        return replace(after, memo=memo, notes=notes)
 
     @staticmethod
     def _summed_gradient(update: Update) -> Array:

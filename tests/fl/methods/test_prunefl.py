@@ -128,6 +128,21 @@ def test_between_reconfigurations_only_the_mask_is_trained_and_charged(bench, pr
     assert int(method.encode(plain, update.result()).travels.sum()) == kept
 
 
+def test_a_mask_is_sent_only_where_it_has_changed(bench):
+    """Where nobody arrives in a round in which a mask is due, the old one stays."""
+    task = replace(bench.task, accounting=Accounting(mask_overhead="bitmap"))
+    method = Bench(task).method("prunefl", reconfigure_every=1, **PLAIN)
+    state = method.start()
+    silent = method.aggregate(state, view_of(task), [])
+    (job,) = Bench(task).jobs(method, silent, devices=[0])
+    assert job.payload.bits_down == 32 * task.layout.size
+    pruned = Bench(task).round(method, state)
+    again = method.aggregate(pruned, view_of(task, 1), [])
+    for each, places in ((pruned, int(method.weight_places.sum())), (again, 0)):
+        (job,) = Bench(task).jobs(method, each, devices=[0])
+        assert job.payload.bits_down == 32 * int(pruned.memo["mask"].sum()) + places
+
+
 def test_a_slower_link_makes_every_weight_dearer(bench):
     method, view = bench.method("prunefl"), view_of(bench.task)
     slow = replace(view, rate_bps=view.rate_bps / 2)
