@@ -59,7 +59,8 @@ class Hermes(AccuracyTriggeredPruning):
         units = {}
         for name, sums in unit_sums(self.layout, np.abs(w) * mask).items():
             alive = left[name] > 0
-            units[name] = alive & (sums >= np.percentile(sums[alive], 100 * self.prune_share))
+            # not >=, which is false for all units of a model that diverged
+            units[name] = alive & ~(sums < np.percentile(sums[alive], 100 * self.prune_share))
         return self.layout.expand(units)
 
     def own_mask(self, state: State, k: int) -> Tensor | None:

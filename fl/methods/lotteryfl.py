@@ -55,7 +55,8 @@ class LotteryFL(AccuracyTriggeredPruning):
             if not self.weight_places[slot.offset]:
                 continue
             left, own = mask[slot.slice], size[slot.slice]
-            mask[slot.slice] = left & (own >= np.percentile(own[left], 100 * self.prune_share))
+            # not >=, which is false for all weights of a model that diverged
+            mask[slot.slice] = left & ~(own < np.percentile(own[left], 100 * self.prune_share))
         return mask
 
     def own_mask(self, state: State, k: int) -> Tensor | None:

@@ -37,6 +37,12 @@ def test_of_equal_weights_none_is_pruned(wide):
     assert wide(5).tightened(np.ones(10, dtype=bool), np.full(10, 0.3)).all()
 
 
+def test_a_model_that_diverged_is_not_pruned(wide):
+    """It has no smallest weights; where one is no number all of its layer would go at once."""
+    w = np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, np.nan])
+    assert wide(5).tightened(np.ones(10, dtype=bool), w).all()
+
+
 @pytest.mark.parametrize(
     ("share", "least", "times", "left"),
     [(0.1, 0.5, 7, 0.478297), (0.2, 0.5, 4, 0.4096), (0.2, 0.1, 11, 0.085899)],
