@@ -84,7 +84,11 @@ class PruneFL(SubmodelMethod):
     # --- the mask --------------------------------------------------------------------------------
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
-        mask = None if state is None else state.memo.get("mask")
+        return self.everything if state is None else self.mask_of(state)
+
+    def mask_of(self, state: State) -> Array:
+        """The mask of all devices, bool [P]."""
+        mask = state.memo.get("mask")
         return self.everything if mask is None else mask.cpu().numpy()
 
     def due(self, g: int) -> bool:
@@ -135,7 +139,7 @@ class PruneFL(SubmodelMethod):
         """The mean of what is kept; at a reconfiguration the next mask."""
         if not updates:
             return super().aggregate(state, view, updates)
-        before = self.kept(state, view, 0)
+        before = self.mask_of(state)
         mask = self.task.tensor(before)
         sent, weights = self.arrived(view, updates)
         sent = [replace(one, travels=one.travels & mask) for one in sent]
@@ -198,6 +202,13 @@ class PruneFL(SubmodelMethod):
         )
         stays[numbers[added]] = True
         return stays
+
+    def recovered(self, saved: State, now: State) -> State:
+        """The mask that the server has stored is sent again where devices know a later one."""
+        after = super().recovered(saved, now)
+        if np.array_equal(self.mask_of(saved), self.mask_of(now)):
+            return after
+        return replace(after, notes=after.notes | {"mask_since": now.g})
 
     def personalise(self, state: State, k: int) -> Tensor:
         mask = state.memo.get("mask")

@@ -143,6 +143,19 @@ def test_a_mask_is_sent_only_where_it_has_changed(bench):
         assert job.payload.bits_down == 32 * int(pruned.memo["mask"].sum()) + places
 
 
+def test_an_older_mask_is_sent_again_after_a_failure_of_the_server(bench):
+    task = replace(bench.task, accounting=Accounting(mask_overhead="bitmap"))
+    method = Bench(task).method("prunefl", reconfigure_every=2, **PLAIN)
+    states = [method.start()]
+    for _ in range(5):  # masks are chosen at the end of rounds 1 and 3
+        states.append(Bench(task).round(method, states[-1]))
+    weights = 32 * int(states[3].memo["mask"].sum())
+    places = int(method.weight_places.sum())
+    for now, sent in ((states[3], 0), (states[5], places)):
+        (job,) = Bench(task).jobs(method, method.recovered(states[2], now), devices=[0])
+        assert job.payload.bits_down == weights + sent
+
+
 def test_a_slower_link_makes_every_weight_dearer(bench):
     method, view = bench.method("prunefl"), view_of(bench.task)
     slow = replace(view, rate_bps=view.rate_bps / 2)
