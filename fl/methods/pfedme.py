@@ -27,6 +27,7 @@ class PFedMe(PersonalCopyMethod):
         Only the devices that are asked train; in the authors' program all do, every round.
         theta begins a round at the received w and goes on from local round to local round, as in
         the authors' program. A device that was never asked uses w.
+        With ``momentum`` the optimiser of theta starts anew in every local round.
         The operations of the terms in lam are not charged.
     """
 
