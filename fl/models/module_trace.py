@@ -102,12 +102,18 @@ def trace(module: nn.Module, x: Tensor, name: str) -> Trace:
             f"model {name} changes its buffer {changed[0]} while it trains; only parameters are "
             "learned and sent: make it one, or leave it constant"
         )
+    shape = output_shape(outputs, name)
+    if not logits_of(outputs).requires_grad:
+        raise ModelError(
+            f"model {name} gives outputs without a gradient; compute them from the parameters by "
+            "functions of torch, not of numpy, without detach and no_grad"
+        )
     _, parameters = draws_numbers(lambda: counted.parameters(x))
     copy.eval()
     with torch.no_grad():
         if draws_numbers(lambda: copy(x))[0]:
             raise ModelError(f"model {name} draws random numbers when it is evaluated")
-    return Trace(parameters, output_shape(outputs, name), random, counted.last(parameters))
+    return Trace(parameters, shape, random, counted.last(parameters))
 
 
 def check_parameters(module: nn.Module, name: str) -> None:

@@ -185,3 +185,18 @@ def test_the_backward_pass_is_counted_from_where_a_parameter_is_used(own, make, 
     with FlopCounterMode(display=False) as counter:
         torch.autograd.grad(model.logits(w, torch.rand(1, 6)).sum(), w)
     assert step_cost(model, every, ~every).flops == counter.get_total_flops() == flops
+
+
+class ThroughNumpy(nn.Linear):
+    """Outputs that autograd does not follow to the parameters."""
+
+    def __init__(self):
+        super().__init__(6, 3)
+
+    def forward(self, x):
+        return torch.from_numpy(super().forward(x).detach().numpy())
+
+
+def test_a_module_whose_outputs_have_no_gradient_is_refused(own):
+    with pytest.raises(ModelError, match="gives outputs without a gradient; compute them from"):
+        own(ThroughNumpy).layout  # noqa: B018
