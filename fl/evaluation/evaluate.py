@@ -21,6 +21,7 @@ from fl.evaluation.threaded_scoring import (
     batch_norm_statistics,
     sample_scores,
 )
+from fl.method_base.hook_answers import measures_of
 from fl.stacked_training.stackable_models import is_perceptron
 from fl.task import LearningTask
 from fl.worker_threads import one_torch_thread
@@ -57,7 +58,7 @@ def evaluate(task: LearningTask, method: Method, state: State, threads: int = 1)
             f"{what} {name}": float(np.average(values[row], weights=task.data.test_weights))
             for name, (_, values) in zip(probes, scored(task, probed, threads), strict=True)
         }
-        measures = shares | method.measures(state)
+        measures = shares | measures_of(method.measures(state))
         if task.validation is not None:
             held_out = personal_scores(task.validation, method, state, threads)[: row + 1]
             means = np.nanmean(held_out, axis=1).tolist()

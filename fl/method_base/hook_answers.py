@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,7 +43,8 @@ def weights(hook: str, given: Any, size: int) -> Tensor:
     Raises:
         MethodError: it is no tensor [size].
     """
-    if tuple(getattr(given, "shape", ())) != (size,):  # torch is not imported for a check
+    # torch is not imported for a check; only its tensors have a requires_grad
+    if tuple(getattr(given, "shape", ())) != (size,) or not hasattr(given, "requires_grad"):
         raise _wrong(hook, given, f"a tensor [{size}]")
     return given
 
@@ -62,11 +65,15 @@ def phases_of(given: Any, size: int) -> tuple[Phase, ...]:
     """What ``local_update`` gave: phases of models [size].
 
     Raises:
-        MethodError: there is no phase, or the only one begins with no tensor [size].
+        MethodError: there is no phase, the only one begins with no tensor [size], or one has no
+            whole number of steps.
     """
     phases = answers("local_update", given, Phase)
     if not phases:
         raise MethodError("name", "names a method whose local_update gives no Phase; return one")
+    for phase in phases:
+        if not isinstance(phase.steps, Integral):
+            raise _wrong("local_update, steps of Phase,", phase.steps, "a whole number")
     # One of several may train a vector of its own, as Liu's (19) does.
     if len(phases) == 1 and not callable(phases[0].start):
         weights("local_update, start of Phase,", phases[0].start, size)
@@ -87,6 +94,8 @@ def values_of(phase: Phase, done: list[Tensor]) -> tuple[Tensor, Tensor, Any]:
     for each in submodel if isinstance(submodel, tuple) else (submodel,):
         if each is not None:
             weights("local_update, submodel of Phase,", each, len(start))
+    if not isinstance(phase.lr, Real):
+        weights("local_update, lr of Phase,", phase.lr, len(start))
     return start, mask, submodel
 
 
@@ -140,12 +149,43 @@ def following(hook: str, before: T, given: Any) -> T:
     """The state that a hook gave in place of the one ``before``.
 
     Raises:
-        MethodError: it is of another kind, or its model has another size.
+        MethodError: it is of another kind, its model has another size, or what it remembers is no
+            tensor.
     """
     state = answer(hook, given, type(before))
     if isinstance(before, State) and isinstance(state, State):
         weights(f"{hook}, w of the state,", state.w, len(before.w))
+        remembered(f"{hook}, memo", before.memo, state.memo)
+        remembered(f"{hook}, local", before.local, state.local)
     return state
+
+
+def remembered(where: str, before: Mapping[Any, Tensor], now: Mapping[Any, Tensor]) -> None:
+    """Check what a hook put into a dict of the state that goes through checkpoints.
+
+    Raises:
+        MethodError: a value is no tensor.
+    """
+    if now is before:
+        return
+    for key, value in now.items():
+        if not hasattr(value, "requires_grad"):
+            raise _wrong(f"{where}[{key!r}] of the state,", value, "a tensor")
+
+
+def measures_of(given: Any) -> dict[str, Any]:
+    """What ``measures`` gave: further numbers of the round by name.
+
+    Raises:
+        MethodError: it is no dict, or a value is no number.
+    """
+    measures = answer("measures", given, dict)
+    for name, value in measures.items():
+        try:
+            float(value)
+        except (TypeError, ValueError, RuntimeError):
+            raise _wrong(f"measures, {name!r}", value, "a number") from None
+    return measures
 
 
 def sent_of(given: Any, size: int) -> Sent:

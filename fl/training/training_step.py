@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from fl.contracts import Phase
 from fl.data.samples import IGNORED
+from fl.errors import MethodError
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout
 from fl.training.optimisers import Variable, make_optimiser
@@ -62,7 +63,7 @@ def tensor_step(model: Architecture, phase: Phase, w: Tensor, mask: Tensor, layo
         loss = criterion(logits, y)
         # a forward pass may leave a tensor out (a branch, a layer that nobody calls): zero, as in
         # the flat vector
-        update(torch.autograd.grad(loss, variables, materialize_grads=True))
+        update(torch.autograd.grad(differentiable(loss), variables, materialize_grads=True))
         return loss.detach(), hits_of(logits, y)
 
     return step
@@ -111,12 +112,25 @@ def flat_step(
             logits = logits_of(x)
             loss, hits = (phase.criterion or cross_entropy)(logits, y), hits_of(logits, y)
         minimised = loss if phase.penalty is None else loss + phase.penalty(leaf)
-        update(torch.autograd.grad(minimised, [leaf]))
+        update(torch.autograd.grad(differentiable(minimised), [leaf]))
         if phase.project is not None:
             phase.project(w, update.velocity(0))
         return loss.detach(), hits
 
     return step
+
+
+def differentiable(minimised: Tensor) -> Tensor:
+    """What a step minimises.
+
+    Raises:
+        MethodError: it is no single number, or does not depend on the weights.
+    """
+    if minimised.numel() != 1 or not minimised.requires_grad:
+        found = "no gradient" if minimised.numel() == 1 else f"the shape {list(minimised.shape)}"
+        problem = f"names a method that minimises what has {found}; criterion, loss and penalty"
+        raise MethodError("name", f"{problem} of a Phase give one number, made of weights by torch")
+    return minimised
 
 
 @torch.no_grad()

@@ -1,0 +1,74 @@
+"""What is inside the answer of a hook of the user's own, and is not what can be trained or kept."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edgesim.cli.app import app
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+CLASS = """\
+from dataclasses import replace
+import torch
+from fl.contracts import Sent
+from fl.methods.fedavg import FedAvg
+class FedPer(FedAvg):
+    def """
+PHASE = "local_update(self, *a): return (replace(super().local_update(*a)[0], {}),)"
+STATE = "{0}(self, state, *a): return replace(super().{0}(state, *a), {1})"
+VALUES = {  # the hook, and what is said about it
+    "encode(self, job, trained): return Sent(trained.w.numpy(), self.shared)": (
+        r"encode, values of Sent, gives ndarray \[\d{4}\]; return a tensor \[\d{4}\]"
+    ),
+    "encode(self, job, trained): return Sent(trained.w, self.shared)": (
+        r"encode, travels of Sent, gives ndarray \[\d{4}\]; return a tensor \[\d{4}\]"
+    ),
+    PHASE.format("mask=self.everything"): (
+        r"local_update, mask of Phase, gives ndarray \[\d{4}\]; return a tensor \[\d{4}\]"
+    ),
+    PHASE.format("steps=2.5"): "steps of Phase, gives float; return a whole number",
+    PHASE.format("lr=torch.ones(3)"): r"lr of Phase, gives Tensor \[3\]; return a tensor \[\d{4}",
+    PHASE.format("penalty=lambda v: v"): (
+        r"minimises what has the shape \[\d{4}\]; criterion, loss and penalty of a Phase give one"
+    ),
+    PHASE.format("criterion=lambda logits, y: logits"): r"minimises what has the shape \[\d+, 10\]",
+    PHASE.format("loss=lambda w, x, y: torch.tensor(1.0)"): "minimises what has no gradient; crite",
+    STATE.format("aggregate", "memo={'x': object()}"): (
+        r"aggregate, memo\['x'\] of the state, gives object; return a tensor"
+    ),
+    STATE.format("retain", "local={3: 1.0}"): (
+        r"retain, local\[3\] of the state, gives float; return a tensor"
+    ),
+    "measures(self, state): return {'norm': state.w}": (
+        r"measures, 'norm' gives Tensor \[\d{4}\]; return a number"
+    ),
+    "measures(self, state): return 3.0": "measures gives float; return a dict",
+}
+
+
+def run(tmp_path, code: str):
+    (tmp_path / "own_method.py").write_text(CLASS + code)
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text((EXAMPLES / "own_method.yaml").read_text())
+    command = ["run", scenario, "--allow-code", "--out", tmp_path / "out", "rounds=1"]
+    return CliRunner().invoke(app, [*map(str, command), "learning.executor=resident"])
+
+
+@pytest.mark.parametrize("code", VALUES)
+def test_values_that_cannot_be_trained_or_kept(tmp_path, code):
+    result = run(tmp_path, code)
+    assert result.exit_code == 2, result.output
+    assert re.search(
+        rf"s.yaml:\d+: learning.method.name names a method .*{VALUES[code]}", result.output
+    )
+
+
+def test_measures_may_be_numbers_of_any_library(tmp_path):
+    numbers = "{'norm': state.w.norm(), 'size': self.everything.sum(), 'round': state.g}"
+    result = run(tmp_path, f"measures(self, state): return {numbers}")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out" / "measures.csv").read_text().count("norm") == 1
