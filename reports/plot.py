@@ -139,7 +139,7 @@ def accuracy(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
         The axes, with titles and a label for each line.
 
     Raises:
-        ResultsError: nothing finished there, or an unknown x.
+        ResultsError: nothing finished there, no run has an accuracy, or an unknown x.
     """
     return curves_on_axes(runs, ax, x, ACCURACY)
 
@@ -156,7 +156,7 @@ def loss(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
         The axes, with titles and a label for each line.
 
     Raises:
-        ResultsError: nothing finished there, or an unknown x.
+        ResultsError: nothing finished there, no run has a loss, or an unknown x.
     """
     return curves_on_axes(runs, ax, x, LOSS)
 

@@ -11,6 +11,7 @@ from edgesim.errors import ResultsError
 from reports.figures.learning_curves import ABSCISSAS, Ordinate, draw_curves
 from reports.run_data.given_runs import GivenRuns, schemes_of
 from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.statistics.round_curves import round_curve
 from reports.styling.colours_and_markers import SeriesStyle
 from reports.styling.figure_style import SCREEN
 
@@ -25,12 +26,14 @@ def curves_on_axes(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) ->
         shown: what the lines show.
 
     Raises:
-        ResultsError: nothing finished there, or an unknown x.
+        ResultsError: nothing finished there, an unknown x, or no run has what is shown.
     """
     if x not in ABSCISSAS:
         raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
     is_grouped = isinstance(runs, list) and runs and all(isinstance(each, Scheme) for each in runs)
     schemes = runs if is_grouped else schemes_of(runs)
+    if not any(round_curve(scheme, shown.column) for scheme in schemes):
+        raise ResultsError(f"These runs have no {shown.title}, so that there is nothing to draw.")
     axes = ax if ax is not None else _new_axes()
     draw_curves(axes, schemes, _cycled(schemes, axes), shown, x, SCREEN)
     return with_legend(axes)

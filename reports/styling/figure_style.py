@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib
+import matplotlib.style
 
 from reports.axis_units import USUAL_UNITS, AxisUnits
 
@@ -61,9 +61,9 @@ OTHER_FONTS = ("serif", "sans-serif", "cursive", "fantasy", "monospace")
 
 
 def styled(style: FigureStyle) -> AbstractContextManager[None]:
-    """Figures that are made within this context have the style."""
+    """Figures that are made within this context have the style, whatever is set outside."""
     others: dict[Any, Any] = {f"font.{kind}": ["DejaVu Sans"] for kind in OTHER_FONTS}
-    return matplotlib.rc_context(settings(style) | others)
+    return matplotlib.style.context(settings(style) | others, after_reset=True)
 
 
 def settings(style: FigureStyle) -> dict[Any, Any]:

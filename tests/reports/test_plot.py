@@ -184,6 +184,22 @@ def test_what_cannot_be_drawn_is_one_sentence(two_runs, call, sentence):
         call(two_runs)
 
 
+def test_accuracies_that_no_run_has_are_no_empty_axes(write_run, tmp_path, ax):
+    run = write_run(tmp_path / "one", accuracy=(NAN,) * 4)
+    with pytest.raises(ResultsError, match="These runs have no test accuracy, so that there is"):
+        plot.accuracy(run, ax=ax)
+
+
+def test_a_figure_of_the_report_has_its_own_style_under_any_settings(two_runs):
+    def dashes():
+        (panel, *_) = plot.figure(two_runs, "latency", {"style": "ieee"}).axes
+        return [(line.get_linestyle(), line.get_marker()) for line in panel.lines]
+
+    expected = dashes()
+    with plot.style("ieee"):
+        assert dashes() == expected
+
+
 @pytest.mark.slow
 def test_a_figure_of_the_report_takes_its_options(swept_folder):
     options = {
