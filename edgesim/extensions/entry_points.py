@@ -160,9 +160,14 @@ def package_code(scenario: Scenario) -> list[tuple[Key, str, Path]]:
     return [(key, name, Path(file)) for key, name, file in files if file]
 
 
+def added_names(kind: str) -> list[str]:
+    """Names that installed packages add to the shipped ones."""
+    return [name for name in registered(kind) if name not in SHIPPED[kind]()]
+
+
 def more_names(kind: str) -> str:
     """What an error adds to the names that are allowed: ``, or of installed packages: mine``."""
-    names = [name for name in registered(kind) if name not in SHIPPED[kind]()]
+    names = added_names(kind)
     return f", or of installed packages: {', '.join(names)}" if names else ""
 
 

@@ -83,7 +83,9 @@ def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
     elsewhere = [each for each in known if each.rpartition(".")[2] == word]
     # a key at the top that stands in a section is misplaced: solver is no misspelt server
     cutoff = 0.9 if elsewhere and not parent else 0.6
-    near = difflib.get_close_matches(word, siblings, n=1, cutoff=cutoff)
+    # cycles is meant for cycles_per_weight, and not for levels, which has as many of its letters
+    begun = [name for name in siblings if word and name.startswith(f"{word}_")]
+    near = begun or difflib.get_close_matches(word, siblings, n=1, cutoff=cutoff)
     # of a section with keys one is wanted, not the section, which is written already
     others = [each for each in known if each != parent or not siblings]
     far = difflib.get_close_matches(key, others, n=1, cutoff=0.75)

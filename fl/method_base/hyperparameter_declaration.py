@@ -130,7 +130,8 @@ def check(cls: Any, given: dict[str, Any]) -> dict[str, Any]:
     for key in given:
         if key not in known:
             problem = f"is no parameter of this method (it has {', '.join(known)})"
-            raise MethodError(str(key), problem + did_you_mean(key, known))
+            near = did_you_mean(key, known) or _undeclared(cls, key)
+            raise MethodError(str(key), problem + near)
     values = {
         name: p.check(given[name]) if name in given else p.default for name, p in known.items()
     }
@@ -141,6 +142,13 @@ def check(cls: Any, given: dict[str, Any]) -> dict[str, Any]:
         if key in given:
             raise MethodError(key, f"is not read where {reason}; remove it")
     return values
+
+
+def _undeclared(cls: Any, key: object) -> str:
+    """The end of the sentence about an attribute of a class that is declared otherwise."""
+    if not any(key in vars(base).get("__annotations__", ()) for base in cls.__mro__):
+        return ""
+    return f"; declare {key} by param(...), in a class with @dataclass(frozen=True, eq=False)"
 
 
 def in_full(cls: Any, given: dict[str, Any]) -> dict[str, Any]:

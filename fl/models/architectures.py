@@ -22,6 +22,8 @@ from fl.models.layout import Layout, Slot
 from fl.models.named_models import MODELS, SEQUENCES, TEXT
 from fl.models.sequence_layers import TiedDecoder
 
+YOURS = "a model of yours is ./file.py:name"
+
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms
 
@@ -185,7 +187,7 @@ def build(
         ModelError: there is no such model, or it does not fit the input.
     """
     if name not in MODELS:
-        problem = f'there is no model "{name}" (there are {", ".join(MODELS)})'
+        problem = f'there is no model "{name}" (there are {", ".join(MODELS)}; {YOURS})'
         raise ModelError(problem + did_you_mean(name, MODELS))
     shape = tuple(input_shape)
     text = len(shape) == 1 if text is None else text

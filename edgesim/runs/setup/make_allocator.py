@@ -9,7 +9,7 @@ import numpy as np
 
 import solvers
 from edgesim.errors import ScenarioKeyError
-from edgesim.extensions.entry_points import find_function, more_names
+from edgesim.extensions.entry_points import added_names, find_function, more_names
 from edgesim.network.planning.planner import Allocator
 from edgesim.scenario.allocation.allocation_schema import AllocationSection
 from edgesim.scenario.loader import Scenario
@@ -41,7 +41,8 @@ def make_allocator(scenario: Scenario, allow_code: bool) -> Allocator:
         raise ScenarioKeyError(SOLVER, problem)
     if name not in RUN_SOLVERS:
         allowed = f"{', '.join(RUN_SOLVERS)} or ./file.py:function{more_names('solvers')}"
-        problem = f"is {name}; allowed are {allowed}{did_you_mean(name, RUN_SOLVERS)}"
+        near = did_you_mean(name, [*RUN_SOLVERS, *added_names("solvers")])
+        problem = f"is {name}; allowed are {allowed}{near}"
         raise ScenarioKeyError(SOLVER, problem)
     if scenario.budget.latency_threshold_s is None and name not in solvers.WITHOUT_DEADLINE:
         free = ", ".join(sorted(solvers.WITHOUT_DEADLINE))

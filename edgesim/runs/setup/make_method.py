@@ -13,12 +13,12 @@ import numpy as np
 
 from edgesim.clocks.clock_choice import CHOOSE_CLOCKS
 from edgesim.errors import ScenarioKeyError
-from edgesim.extensions.entry_points import find_object, more_names
+from edgesim.extensions.entry_points import added_names, find_object, more_names
 from edgesim.scenario.hardware.device_schema import DeviceClass
 from edgesim.scenario.loader import Scenario
 from fl import methods
 from fl.data import datasets
-from fl.errors import MethodError
+from fl.errors import MethodError, did_you_mean
 from fl.method_base.hyperparameter_declaration import in_full
 from fl.method_base.method import PRUNING, Method, bind, with_length
 from fl.models.architectures import Architecture, size_of
@@ -47,10 +47,9 @@ def make_method(
     name, params = scenario.learning.method.name, scenario.learning.method.params
     cls = find_object("methods", scenario, name, METHOD_NAME, allow_code)
     if cls is None:
-        try:
-            cls = methods.resolve(name)
-        except MethodError as error:
-            raise MethodError("name", f"{error.problem}{more_names('methods')}") from None
+        if name not in methods.available():
+            raise unknown_method(name)
+        cls = methods.resolve(name)
     if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
         raise MethodError(
             "name", f"is {name}, no complete subclass of fl.method_base.method.Method, or of FedAvg"
@@ -128,6 +127,14 @@ def _is_mentioned(name: str, owner: type, cls: type) -> bool:
             return True
         codes += [each for each in code.co_consts if isinstance(each, CodeType)]
     return False
+
+
+def unknown_method(name: str) -> MethodError:
+    """The sentence about a method that is neither shipped nor installed."""
+    known, added = methods.available(), added_names("methods")
+    allowed = f"{', '.join(known)} or ./file.py:class{more_names('methods')}"
+    near = did_you_mean(name, [*known, *added])
+    return MethodError("name", f'is "{name}"; allowed are {allowed}{near}')
 
 
 def check_hooks(name: str, cls: type[Method]) -> None:

@@ -204,9 +204,12 @@ def test_mistakes_are_one_sentence(edgesim):
     assert "cannot load: ModuleNotFoundError: No module named 'acme_of_old'" in away
     unknown = edgesim("run", "acme.yaml", "learning.method={name: clam}", code=2)
     assert unknown.count("\n") == 1
-    assert "or of installed packages: calm, gone, nowhere, wrong" in unknown
+    names = "or ./file.py:class, or of installed packages: calm, gone, nowhere, wrong"
+    assert f'spafl {names}; did you mean "calm"?' in unknown
     solver = edgesim("run", "acme.yaml", "allocation.solver=havles", code=2)
-    assert "or ./file.py:function, or of installed packages: halves" in solver
+    assert (
+        'or ./file.py:function, or of installed packages: halves; did you mean "halves"?' in solver
+    )
     channel = edgesim("run", "acme.yaml", "network.channel=flta", code=2)
     assert "allowed is ./file.py:function, or of installed packages: flat" in channel
 

@@ -66,6 +66,7 @@ def test_explain_finds_a_key_a_section_and_the_nearest():
         ("validation", "learning.validation"),  # and not allocation
         ("device", "devices"),  # and not learning.device
         ("network.downlink.power", "network.downlink.tx_power"),
+        ("devices.cpu.cycles", "devices.cpu.cycles_per_weight"),  # and not levels
     ],
 )
 def test_a_key_outside_its_section_is_found_there(key, meant):

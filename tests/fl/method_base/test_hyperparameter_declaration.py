@@ -3,7 +3,7 @@
 import pytest
 
 from fl.errors import MethodError
-from fl.method_base.method import bind, check, with_length
+from fl.method_base.method import bind, check, param, with_length
 from fl.methods import resolve
 
 
@@ -71,3 +71,12 @@ def test_good_parameters(bench):
 )
 def test_what_follows_from_the_length_of_a_run(name, given, rounds, followed):
     assert with_length(resolve(name), given, rounds, devices=50) == given | followed
+
+
+def test_an_attribute_that_is_no_parameter_is_told_how_to_be_one():
+    class Undecorated(resolve("fedavg")):
+        kept: float = param(0.1, "share that travels", source="ours")
+
+    declare = r"kept is no parameter .*; declare kept by param\(...\), in a class with @dataclass\("
+    with pytest.raises(MethodError, match=declare):
+        check(Undecorated, {"kept": 0.2})

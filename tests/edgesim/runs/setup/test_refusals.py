@@ -96,6 +96,7 @@ WRONG = {
     "learning.dataset=digit": "learning.dataset: there is no data set",
     "learning.dataset=fold": "data of yours are ./folder, file.npz or ./file.py:function",
     "learning.model=mpl": "learning.model: there is no model",
+    "learning.model=./net.py": r"vit; a model of yours is ./file.py:name\)",
     "learning.method={name: FedAvg}": "learning.method.name is",
     "learning.method={name: fjord, levels: [0.5, 2]}": "learning.method.levels is .*a list of numbers > 0 and <= 1",  # noqa: E501
     "learning.method={name: fjord, levels: [0.5, [1]]}": "learning.method.levels.*a list; write a number, a list",  # noqa: E501
