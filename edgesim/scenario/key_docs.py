@@ -96,6 +96,15 @@ def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
     return f"the key {key[:80]} is unknown; {hint}"
 
 
+def example_with(section: str, word: object) -> str | None:
+    """How to write a section of which only the kind is given: ``partition: {kind: natural}``."""
+    for info in all_keys():
+        parent, _, name = info.key.rpartition(".")
+        if parent == section and word in info.allowed.split(" or "):
+            return f"{section.rpartition('.')[2]}: {{{name}: {word}}}"
+    return None
+
+
 def example_of(key: str) -> str:
     """How to write a key that is missing: ``bandwidth: 20 MHz``."""
     info = next((info for info in all_keys() if info.key == key), None)

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from edgesim.errors import ScenarioError
 from edgesim.scenario.documents.document import Document, KeyPath
-from edgesim.scenario.key_docs import all_keys, example_of, unknown_key
+from edgesim.scenario.key_docs import all_keys, example_of, example_with, unknown_key
 from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, ValueRefusedError, refuse
@@ -130,4 +130,5 @@ def _refused(error: ErrorDetails, keys: KeyPath) -> ValueRefusedError:
         key = context["discriminator"].strip("'")
         return refuse(error["input"][key], f"; allowed is {allowed}", key)
     wanted = "a list" if kind == "tuple_type" else "a mapping of keys"
-    return refuse(error["input"], f"; write {wanted}, for instance {example_of(name)}")
+    example = example_with(name, error["input"]) or example_of(name)
+    return refuse(error["input"], f"; write {wanted}, for instance {example}")

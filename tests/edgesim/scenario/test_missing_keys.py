@@ -1,5 +1,7 @@
 """A file without several keys is told of all of them at once."""
 
+import pytest
+
 from edgesim.scenario.validation import MOST_NAMED
 
 
@@ -18,3 +20,26 @@ def test_of_many_the_first_are_named(sentence_of_file):
     asked = [f"devices.{i}.{key}" for i in range(5) for key in ("count", "tx_power", "cpu")]
     # the network is said first, the learning last
     assert missing == [*asked[:MOST_NAMED], f"{len(asked) + 1 - MOST_NAMED} more"]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "example"),
+    [
+        ("partition: natural", "partition: {kind: iid}", "kind: natural"),
+        ("partition: iid", "partition: {kind: iid}", "kind: iid"),
+        (
+            "path_loss: log-distance",
+            "path_loss: {model: constant, loss: 100 dB}",
+            "model: log-distance",
+        ),
+        (
+            "partition: random",
+            "partition: {kind: iid}",
+            "kind: labels, labels_per_device: 2",
+        ),
+    ],
+)
+def test_a_kind_without_its_key_is_put_into_the_example(sentence_of_edit, given, kind, example):
+    section = given.partition(":")[0]
+    said = sentence_of_edit(kind, given)
+    assert said.endswith(f"write a mapping of keys, for instance {section}: {{{example}}}")
