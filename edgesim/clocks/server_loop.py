@@ -49,7 +49,8 @@ from fl.contracts import (
     Update,
     View,
 )
-from fl.method_base.hook_answers import answer, following
+from fl.method_base.hook_answers import answer
+from fl.method_base.state_answers import following
 
 MOST_IN_VAIN = 5_000  # jobs one after the other, and 5 for each that may be at work
 MOST_FAILURES = 50  # of the server before a version is made

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fl.contracts import State, Tensor, Update, View
-from fl.method_base.hook_answers import following
 from fl.method_base.stale_updates import WeightedUpdate
+from fl.method_base.state_answers import following
 
 NOTE = "speed tiers"  # of a state: how often each tier has made a model
 MODEL = "speed tier {}"  # of a state's memory: the last model of a tier

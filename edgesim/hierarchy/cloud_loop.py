@@ -19,7 +19,7 @@ from edgesim.hierarchy.round_of_edges import round_of_edges
 from edgesim.hierarchy.tiered_state import TieredState, with_mean_model
 from edgesim.records.event_log import EventLog
 from fl.contracts import Observer, State, Tensor
-from fl.method_base.hook_answers import first_state
+from fl.method_base.state_answers import first_state
 
 Events = Generator[simpy.Event, Any, TieredState]
 

@@ -35,7 +35,7 @@ from edgesim.runs.setup.setup import Setup
 from edgesim.runs.setup.training_and_evaluation import method_hooks, restored_state
 from edgesim.tables.table_checks import check_table
 from fl.contracts import JobTrainer, State
-from fl.method_base.hook_answers import first_state
+from fl.method_base.state_answers import first_state
 
 
 def new_log(setup: Setup) -> EventLog:

@@ -18,7 +18,8 @@ from edgesim.clocks.rules import Buffered
 from edgesim.runs.setup.setup import Setup
 from edgesim.runs.setup.training_and_evaluation import make_trainer
 from fl.contracts import Grant, Job, Phase, State, Update
-from fl.method_base.hook_answers import answer, bounds_of, first_state
+from fl.method_base.hook_answers import answer, bounds_of
+from fl.method_base.state_answers import first_state
 
 T = TypeVar("T")
 R = TypeVar("R")

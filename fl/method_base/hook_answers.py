@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from fl.contracts import Array, Demand, Phase, Sent, Tensor, View, value_of
 from fl.errors import MethodError
-from fl.method_base.state import State
 
 T = TypeVar("T")
 
@@ -22,7 +20,7 @@ def answer(hook: str, given: Any, kind: type[T]) -> T:
         MethodError: it is no ``kind``.
     """
     if not isinstance(given, kind):
-        raise _wrong(hook, given, f"a {kind.__name__}")
+        raise wrong_answer(hook, given, f"a {kind.__name__}")
     return given
 
 
@@ -33,7 +31,7 @@ def answers(hook: str, given: Any, kind: type[T]) -> tuple[T, ...]:
         MethodError: it is no tuple or list of ``kind``.
     """
     if not isinstance(given, tuple | list) or not all(isinstance(each, kind) for each in given):
-        raise _wrong(hook, given, f"a tuple of {kind.__name__}, as in (x,)")
+        raise wrong_answer(hook, given, f"a tuple of {kind.__name__}, as in (x,)")
     return tuple(given)
 
 
@@ -45,7 +43,19 @@ def weights(hook: str, given: Any, size: int) -> Tensor:
     """
     # torch is not imported for a check; only its tensors have a requires_grad
     if tuple(getattr(given, "shape", ())) != (size,) or not hasattr(given, "requires_grad"):
-        raise _wrong(hook, given, f"a tensor [{size}]")
+        raise wrong_answer(hook, given, f"a tensor [{size}]")
+    return given
+
+
+def flags(hook: str, given: Any, size: int) -> Tensor:
+    """The mask of a phase or an upload.
+
+    Raises:
+        MethodError: it is no tensor bool [size].
+    """
+    kind = str(weights(hook, given, size).dtype)
+    if kind != "torch.bool":
+        raise wrong_answer(hook, given, f"a tensor bool [{size}]", f" of {kind}")
     return given
 
 
@@ -57,7 +67,7 @@ def coordinates(hook: str, given: Any, size: int) -> Array:
     """
     mask = np.asarray(given.cpu() if hasattr(given, "cpu") else given)  # a tensor or a list too
     if mask.shape != (size,) or mask.dtype != bool:
-        raise _wrong(hook, given, f"a mask, an array bool [{size}]")
+        raise wrong_answer(hook, given, f"a mask, an array bool [{size}]")
     return mask
 
 
@@ -72,8 +82,8 @@ def phases_of(given: Any, size: int) -> tuple[Phase, ...]:
     if not phases:
         raise MethodError("name", "names a method whose local_update gives no Phase; return one")
     for phase in phases:
-        if not isinstance(phase.steps, Integral):
-            raise _wrong("local_update, steps of Phase,", phase.steps, "a whole number")
+        if not isinstance(phase.steps, Integral) or phase.steps < 0:
+            raise wrong_answer("local_update, steps of Phase,", phase.steps, "a whole number >= 0")
     # One of several may train a vector of its own, as Liu's (19) does.
     if len(phases) == 1 and not callable(phases[0].start):
         weights("local_update, start of Phase,", phases[0].start, size)
@@ -88,12 +98,12 @@ def values_of(phase: Phase, done: list[Tensor]) -> tuple[Tensor, Tensor, Any]:
     """
     start = value_of(phase.start, done)
     if len(getattr(start, "shape", ())) != 1:
-        raise _wrong("local_update, start of Phase,", start, "a tensor [P]")
-    mask = weights("local_update, mask of Phase,", value_of(phase.mask, done), len(start))
+        raise wrong_answer("local_update, start of Phase,", start, "a tensor [P]")
+    mask = flags("local_update, mask of Phase,", value_of(phase.mask, done), len(start))
     submodel = value_of(phase.submodel, done)
     for each in submodel if isinstance(submodel, tuple) else (submodel,):
         if each is not None:
-            weights("local_update, submodel of Phase,", each, len(start))
+            flags("local_update, submodel of Phase,", each, len(start))
     if not isinstance(phase.lr, Real):
         weights("local_update, lr of Phase,", phase.lr, len(start))
     return start, mask, submodel
@@ -109,25 +119,11 @@ def bounds_of(method: Any) -> tuple[float, float]:
     try:
         low, high = map(float, given)
     except (TypeError, ValueError):
-        raise _wrong("rho_bounds", given, "two numbers (low, high)") from None
+        raise wrong_answer("rho_bounds", given, "two numbers (low, high)") from None
     if not 0.0 <= low <= high <= 1.0:
         found = f"gives {low:g}, {high:g}; return low and high with 0 <= low <= high <= 1"
         raise MethodError("name", f"names a method whose rho_bounds {found}")
     return low, high
-
-
-def first_state(method: Any) -> Any:
-    """The state before the first round, by ``start``.
-
-    Raises:
-        MethodError: it is no state of any kind, or its model has another size.
-    """
-    given = method.start()
-    if not hasattr(given, "g") or not hasattr(given, "to_arrays"):
-        raise _wrong("start", given, "a State")
-    if isinstance(given, State):
-        weights("start, w of the state,", given.w, method.layout.size)
-    return given
 
 
 def demand_of(method: Any, state: Any, view: View, devices: Array) -> Demand:
@@ -145,34 +141,6 @@ def demand_of(method: Any, state: Any, view: View, devices: Array) -> Demand:
     return demand
 
 
-def following(hook: str, before: T, given: Any) -> T:
-    """The state that a hook gave in place of the one ``before``.
-
-    Raises:
-        MethodError: it is of another kind, its model has another size, or what it remembers is no
-            tensor.
-    """
-    state = answer(hook, given, type(before))
-    if isinstance(before, State) and isinstance(state, State):
-        weights(f"{hook}, w of the state,", state.w, len(before.w))
-        remembered(f"{hook}, memo", before.memo, state.memo)
-        remembered(f"{hook}, local", before.local, state.local)
-    return state
-
-
-def remembered(where: str, before: Mapping[Any, Tensor], now: Mapping[Any, Tensor]) -> None:
-    """Check what a hook put into a dict of the state that goes through checkpoints.
-
-    Raises:
-        MethodError: a value is no tensor.
-    """
-    if now is before:
-        return
-    for key, value in now.items():
-        if not hasattr(value, "requires_grad"):
-            raise _wrong(f"{where}[{key!r}] of the state,", value, "a tensor")
-
-
 def measures_of(given: Any) -> dict[str, Any]:
     """What ``measures`` gave: further numbers of the round by name.
 
@@ -184,7 +152,7 @@ def measures_of(given: Any) -> dict[str, Any]:
         try:
             float(value)
         except (TypeError, ValueError, RuntimeError):
-            raise _wrong(f"measures, {name!r}", value, "a number") from None
+            raise wrong_answer(f"measures, {name!r}", value, "a number") from None
     return measures
 
 
@@ -196,7 +164,7 @@ def sent_of(given: Any, size: int) -> Sent:
     """
     sent = answer("encode", given, Sent)
     weights("encode, values of Sent,", sent.values, size)
-    weights("encode, travels of Sent,", sent.travels, size)
+    flags("encode, travels of Sent,", sent.travels, size)
     bits_of(sent)
     return sent
 
@@ -225,7 +193,8 @@ def _amounts(name: str, fixed: Any, prunable: Any = 0.0) -> None:
         raise MethodError("name", f"{problem}; give a finite number of at least 0")
 
 
-def _wrong(hook: str, given: Any, allowed: str) -> MethodError:
+def wrong_answer(hook: str, given: Any, allowed: str, more: str = "") -> MethodError:
+    """The sentence about an answer of another kind; ``more`` says what is not seen of it."""
     shape = getattr(given, "shape", None)
-    found = type(given).__name__ + ("" if shape is None else f" {list(shape)}")
+    found = type(given).__name__ + ("" if shape is None else f" {list(shape)}") + more
     return MethodError("name", f"names a method whose {hook} gives {found}; return {allowed}")

@@ -31,6 +31,19 @@ VALUES = {  # the hook, and what is said about it
         r"local_update, mask of Phase, gives ndarray \[\d{4}\]; return a tensor \[\d{4}\]"
     ),
     PHASE.format("steps=2.5"): "steps of Phase, gives float; return a whole number",
+    PHASE.format("steps=-2"): "steps of Phase, gives int; return a whole number >= 0",
+    PHASE.format("mask=self.shared_mask.float()"): (
+        r"mask of Phase, gives Tensor \[\d{4}\] of torch.float32; return a tensor bool \[\d{4}\]"
+    ),
+    "encode(self, job, trained): return Sent(trained.w, self.shared_mask.float())": (
+        r"travels of Sent, gives Tensor \[\d{4}\] of torch.float32; return a tensor bool"
+    ),
+    STATE.format("aggregate", "w=state.w.double()"): (
+        r"w of the state, gives Tensor \[\d{4}\] of torch.float64; return one of torch.float32"
+    ),
+    STATE.format("observe", "notes={'x': torch.zeros(3)}"): (
+        r"observe, notes of the state, cannot be stored \(Object of type Tensor is not JSON"
+    ),
     PHASE.format("lr=torch.ones(3)"): r"lr of Phase, gives Tensor \[3\]; return a tensor \[\d{4}",
     PHASE.format("penalty=lambda v: v"): (
         r"minimises what has the shape \[\d{4}\]; criterion, loss and penalty of a Phase give one"

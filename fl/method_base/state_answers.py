@@ -1,0 +1,71 @@
+"""Refuse states of a method's hooks that cannot go on or cannot be stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from fl.contracts import Tensor
+from fl.errors import MethodError
+from fl.method_base.hook_answers import answer, weights, wrong_answer
+from fl.method_base.state import State
+
+T = TypeVar("T")
+
+
+def first_state(method: Any) -> Any:
+    """The state before the first round, by ``start``.
+
+    Raises:
+        MethodError: it is no state of any kind, or its model has another size.
+    """
+    given = method.start()
+    if not hasattr(given, "g") or not hasattr(given, "to_arrays"):
+        raise wrong_answer("start", given, "a State")
+    if isinstance(given, State):
+        weights("start, w of the state,", given.w, method.layout.size)
+    return given
+
+
+def following(hook: str, before: T, given: Any) -> T:
+    """The state that a hook gave in place of the one ``before``.
+
+    Raises:
+        MethodError: it is of another kind, its model has another size or other numbers, or what it
+            remembers cannot be stored.
+    """
+    state = answer(hook, given, type(before))
+    if isinstance(before, State) and isinstance(state, State):
+        weights(f"{hook}, w of the state,", state.w, len(before.w))
+        if state.w.dtype != before.w.dtype:
+            allowed, more = f"one of {before.w.dtype}", f" of {state.w.dtype}"
+            raise wrong_answer(f"{hook}, w of the state,", state.w, allowed, more)
+        if state.notes is not before.notes:
+            _check_notes(f"{hook}, notes of the state,", state.notes)
+        _check_tensors(f"{hook}, memo", before.memo, state.memo)
+        _check_tensors(f"{hook}, local", before.local, state.local)
+    return state
+
+
+def _check_tensors(where: str, before: Mapping[Any, Tensor], now: Mapping[Any, Tensor]) -> None:
+    """Check what a hook put into a dict of the state that goes through checkpoints.
+
+    Raises:
+        MethodError: a value is no tensor.
+    """
+    if now is before:
+        return
+    for key, value in now.items():
+        if not hasattr(value, "requires_grad"):
+            raise wrong_answer(f"{where}[{key!r}] of the state,", value, "a tensor")
+
+
+def _check_notes(where: str, notes: dict[str, Any]) -> None:
+    """Refuse notes that no checkpoint can keep."""
+    try:
+        json.dumps(notes)
+    except (TypeError, ValueError) as error:
+        found = f"names a method whose {where} cannot be stored ({error})"
+        problem = f"{found}; notes are numbers, texts, lists and dicts, tensors belong into memo"
+        raise MethodError("name", problem) from None
