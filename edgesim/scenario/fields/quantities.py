@@ -78,8 +78,12 @@ class Quantity(Reader[float | None]):
     def bounds(self) -> str:
         if self.low == -math.inf:
             return "any finite value"
-        lower = f"{'more than' if self.above else 'at least'} {self.low:g}"
-        return lower if self.high == math.inf else f"{lower} and at most {self.high:g}"
+        lower = f"{'more than' if self.above else 'at least'} {self._bound(self.low)}"
+        return lower if self.high == math.inf else f"{lower} and at most {self._bound(self.high)}"
+
+    def _bound(self, value: float) -> str:
+        is_plain = self.unit == PLAIN or value == 0.0
+        return f"{value:g}" if is_plain else f"{value:g} {self.unit}"
 
     @property
     def allowed(self) -> str:
