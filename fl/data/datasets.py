@@ -15,7 +15,7 @@ import numpy as np
 from fl.contracts import Array, Streams
 from fl.data import file_readers as files
 from fl.data.array_files import array_paths
-from fl.data.partitions import hold_out, partition
+from fl.data.partitions.partition import hold_out, partition
 from fl.data.picture_sets import (
     CINIC10,
     CLOTHES,

@@ -15,8 +15,8 @@ from edgesim.scenario.learning.partition_schema import FilePartition, NaturalPar
 from edgesim.scenario.loader import Scenario
 from edgesim.seeds import Seeds
 from fl.data import array_files, datasets
-from fl.data.given_partitions import surplus_clients
 from fl.data.own_data import CHANNELS_LAST, channels_last, own_samples
+from fl.data.partitions.given_partitions import surplus_clients
 from fl.data.samples import Federated, Samples, rescaled
 from fl.errors import DataError
 from fl.timing_only import Unseen, unseen

@@ -91,7 +91,7 @@ def test_modules_that_decide_a_result_are_found():
         "edgesim.network.channel",
         "edgesim.seeds",
         "fl.accounting",
-        "fl.data.partitions",
+        "fl.data.partitions.partition",
         "fl.evaluation.evaluate",
         "fl.methods.fedalt",
         "fl.methods.liu",

@@ -6,14 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.seeds import Seeds
-from fl.data import partitions
+from fl.data.partitions.label_counts import apportion, label_sets
+from fl.data.partitions.partition import hold_out, partition
 from fl.errors import DataError
 
 CLASSES = 5
 
 
 def divided(train, test, devices, seed=0, **options):
-    parts, tests = partitions.partition(train, test, CLASSES, devices, Seeds(seed), **options)
+    parts, tests = partition(train, test, CLASSES, devices, Seeds(seed), **options)
     return parts, tests
 
 
@@ -52,7 +53,7 @@ def test_every_sample_at_most_once_and_nobody_without(sizes, devices, options, s
 
 @given(st.integers(1, 20), st.integers(1, CLASSES), st.integers(0, 9))
 def test_labels_per_device_and_balance(devices, per_device, seed):
-    held = partitions.label_sets(devices, CLASSES, per_device, Seeds(seed).stream("partition"))
+    held = label_sets(devices, CLASSES, per_device, Seeds(seed).stream("partition"))
     assert (held.sum(axis=1) == per_device).all()
     assert np.ptp(held.sum(axis=0)) <= 1
 
@@ -86,14 +87,14 @@ def test_a_cap_keeps_the_mix():
 @given(st.integers(0, 50), st.lists(st.floats(0.01, 1), min_size=1, max_size=8))
 def test_apportion_sums_and_rounds(total, shares):
     shares = np.array(shares)
-    counts = partitions.apportion(total, shares)
+    counts = apportion(total, shares)
     assert counts.sum() == total
     assert np.abs(counts - total * shares / shares.sum()).max() < 1
 
 
 def test_the_largest_remainder_is_rounded_up():
-    assert partitions.apportion(10, np.array([0.14, 0.33, 0.53])).tolist() == [2, 3, 5]
-    assert partitions.apportion(3, np.array([1.0, 1.0])).tolist() == [2, 1]
+    assert apportion(10, np.array([0.14, 0.33, 0.53])).tolist() == [2, 3, 5]
+    assert apportion(3, np.array([1.0, 1.0])).tolist() == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_two_labels_of_mnist_for_a_hundred_devices():
     """
     train, test = np.repeat(np.arange(10), 6000), np.repeat(np.arange(10), 1000)
     options = {"kind": "labels", "labels_per_device": 2, "samples_per_device": 180}
-    parts, tests = partitions.partition(train, test, 10, 100, Seeds(0), **options)
+    parts, tests = partition(train, test, 10, 100, Seeds(0), **options)
     counts = np.stack([np.bincount(train[part], minlength=10) for part in parts])
     assert all(sorted(row)[-2:] == [90, 90] for row in counts)
     assert all(
@@ -215,7 +216,7 @@ def test_what_is_held_out_has_the_devices_mix_of_labels(sizes, fraction, seed):
     rng = np.random.default_rng(seed)
     known = rng.integers(0, CLASSES, sum(sizes))
     parts = np.split(rng.permutation(sum(sizes)), np.cumsum(sizes)[:-1])
-    kept, held = partitions.hold_out(known, parts, fraction, Seeds(seed))
+    kept, held = hold_out(known, parts, fraction, Seeds(seed))
     for mine, rest, out in zip(parts, kept, held, strict=True):
         assert sorted([*rest, *out]) == sorted(mine)
         assert len(out) == int(fraction * len(mine))
@@ -225,8 +226,8 @@ def test_what_is_held_out_has_the_devices_mix_of_labels(sizes, fraction, seed):
 
 def test_what_a_device_holds_out_does_not_depend_on_the_others():
     known, parts = labels([20] * CLASSES), [np.arange(0, 50), np.arange(50, 100)]
-    _, both = partitions.hold_out(known, parts, 0.3, Seeds(1))
-    _, alone = partitions.hold_out(known, parts[:1], 0.3, Seeds(1))
+    _, both = hold_out(known, parts, 0.3, Seeds(1))
+    _, alone = hold_out(known, parts[:1], 0.3, Seeds(1))
     assert np.array_equal(both[0], alone[0])
-    _, other = partitions.hold_out(known, parts, 0.3, Seeds(2))
+    _, other = hold_out(known, parts, 0.3, Seeds(2))
     assert not np.array_equal(both[0], other[0])

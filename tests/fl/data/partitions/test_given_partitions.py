@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from edgesim.seeds import Seeds
-from fl.data.given_partitions import by_client, by_file, surplus_clients
-from fl.data.partitions import partition
+from fl.data.partitions.given_partitions import by_client, by_file, surplus_clients
+from fl.data.partitions.partition import partition
 from fl.errors import DataError
 
 CLIENTS = np.array([2, 0, 0, 1, 2, 2])
