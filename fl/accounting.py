@@ -20,7 +20,7 @@ from fl.contracts import Array, Work
 
 if TYPE_CHECKING:
     from fl.models.architectures import Architecture
-    from fl.models.layers import LayerTensor
+    from fl.models.layers.layer import LayerTensor
     from fl.models.layout import Slot
 
 

@@ -10,8 +10,9 @@ from torch.nn.functional import cross_entropy
 
 from fl.contracts import Job
 from fl.models.architectures import Architecture
-from fl.models.layers import Conv, Embedding, Linear, Lstm, Norm, Residual
-from fl.models.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
+from fl.models.layers.learned_layers import Conv, Embedding, Linear, Lstm, Norm
+from fl.models.layers.residual_block import Residual
+from fl.models.layers.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 from fl.task import LearningTask
 from fl.training.local_sgd import samples
 

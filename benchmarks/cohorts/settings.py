@@ -13,8 +13,8 @@ from fl.contracts import Grant, Job, View
 from fl.data.samples import Federated
 from fl.method_base.method import bind
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Linear
-from fl.models.weightless_layers import Relu
+from fl.models.layers.learned_layers import Linear
+from fl.models.layers.weightless_layers import Relu
 from fl.task import LearningTask
 
 LR = 0.01

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fl.models.architectures import Architecture
-from fl.models.layers import Conv, Linear
+from fl.models.layers.learned_layers import Conv, Linear
 
 HERE = Path(__file__).parent
 LIMIT_S = 900.0  # a peer that takes longer hangs, or the setting is not for it

@@ -13,8 +13,8 @@ from fl.errors import ModelError
 from fl.method_base.method import MAX_RATE, State, param
 from fl.methods.fedavg import FedAvg
 from fl.models.architectures import Architecture
-from fl.models.layers import Linear
-from fl.models.weightless_layers import Relu
+from fl.models.layers.learned_layers import Linear
+from fl.models.layers.weightless_layers import Relu
 
 LI = "Li, He, Song, CVPR 2021"
 PROJECTION = 256  # features that are compared, in the released program

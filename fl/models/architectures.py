@@ -1,8 +1,7 @@
 """Architectures as plain data.
 
-An architecture is a chain of layers (`fl.models.layers`, `fl.models.weightless_layers`). Wiring
-them gives the layout of the flat model, the groups of units, and how often each weight is used;
-torch is not needed for that.
+An architecture is a chain of layers (`fl.models.layers`). Wiring them gives the layout of the flat
+model, the groups of units, and how often each weight is used; torch is not needed for that.
 """
 
 from __future__ import annotations
@@ -17,10 +16,12 @@ import numpy as np
 
 from fl.contracts import Array, Tensor
 from fl.errors import ModelError, did_you_mean
-from fl.models.layers import Layer, LayerTensor, Norm, Residual, Shape, Signal
+from fl.models.layers.layer import Layer, LayerTensor, Shape, Signal
+from fl.models.layers.learned_layers import Norm
+from fl.models.layers.residual_block import Residual
+from fl.models.layers.sequence_layers import TiedDecoder
 from fl.models.layout import Layout, Slot
 from fl.models.named_models import MODELS, SEQUENCES, TEXT
-from fl.models.sequence_layers import TiedDecoder
 
 YOURS = "a model of yours is ./file.py:name"
 

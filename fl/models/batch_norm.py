@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from fl.errors import ModelError
-from fl.models.layers import Normalise
+from fl.models.layers.layer import Normalise
 
 EPS = 1e-5  # torch's default
 

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from fl.models.architectures import Architecture
-from fl.models.layers import Conv, Normalise
+from fl.models.layers.layer import Normalise
+from fl.models.layers.learned_layers import Conv
+from fl.models.layers.weightless_layers import Flatten, MaxPool, Relu, StatelessLayer
 from fl.models.layout import Layout
-from fl.models.weightless_layers import Flatten, MaxPool, Relu, StatelessLayer
 
 ONEDNN_BLOCK = 16  # oneDNN stores channels in blocks of 16 and fills up the last one
 

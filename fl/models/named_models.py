@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from fl.models.layers import (
-    Conv,
-    Embedding,
-    Layer,
-    Linear,
-    Lstm,
-    Norm,
-    Residual,
-    Shape,
-    Signal,
-)
-from fl.models.sequence_layers import (
+from fl.models.layers.layer import Layer, Shape, Signal
+from fl.models.layers.learned_layers import Conv, Embedding, Linear, Lstm, Norm
+from fl.models.layers.residual_block import Residual
+from fl.models.layers.sequence_layers import (
     ClassToken,
     LayerNorm,
     Patches,
     TiedDecoder,
     TransformerBlock,
 )
-from fl.models.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
+from fl.models.layers.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 
 
 def flat(shape: Shape, layers: Sequence[Layer]) -> int:

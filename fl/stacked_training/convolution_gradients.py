@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from fl.models.architectures import Architecture
-from fl.models.layers import Conv, Linear
+from fl.models.layers.learned_layers import Conv, Linear
+from fl.models.layers.weightless_layers import Flatten, MaxPool
 from fl.models.memory_format import pool_before_relu
-from fl.models.weightless_layers import Flatten, MaxPool
 from fl.stacked_training.perceptron_gradients import Gradient, ProductGradient, StackedCrossEntropy
 
 

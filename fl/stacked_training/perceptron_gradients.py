@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fl.models.architectures import Architecture
-from fl.models.layers import Linear
-from fl.models.weightless_layers import Relu
+from fl.models.layers.learned_layers import Linear
+from fl.models.layers.weightless_layers import Relu
 
 VECTOR = 64  # numbers: a multiple of what any processor computes at once
 

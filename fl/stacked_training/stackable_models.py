@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fl.models.architectures import Architecture
-from fl.models.layers import Conv, Linear
-from fl.models.weightless_layers import Flatten, MaxPool, Relu
+from fl.models.layers.learned_layers import Conv, Linear
+from fl.models.layers.weightless_layers import Flatten, MaxPool, Relu
 
 # Multiply-adds per sample up to which a stack is faster than one by one, single models aside:
 # benchmarks/training.py has 4.8 times with 28 thousand and 1.5 with 480 thousand on one thread.

@@ -81,7 +81,7 @@ def bench(digits):
 @pytest.fixture(scope="session")
 def neurons():
     """Two neurons without a bias that see the three unit vectors, in one batch of one device."""
-    from fl.models.layers import Linear
+    from fl.models.layers.learned_layers import Linear
     from tests.fl.two_neurons import bench_of
 
     return bench_of((Linear(3, 2, bias=False),), np.eye(3), [0, 1, 2], [[0, 1, 2]], 3, classes=3)
@@ -93,7 +93,7 @@ def quadratics(tiny_bench):
 
     Makes a function that plays a round and returns the state, and the number w of a state.
     """
-    from fl.models.layers import Linear
+    from fl.models.layers.learned_layers import Linear
 
     def make(name, curvatures, centres, **params):
         count = len(centres)

@@ -10,8 +10,8 @@ from edgesim.seeds import Seeds
 from fl.contracts import Adam, Job, Payload, Phase, Sgd
 from fl.data.samples import Federated
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Conv, Linear
-from fl.models.weightless_layers import Flatten, Relu
+from fl.models.layers.learned_layers import Conv, Linear
+from fl.models.layers.weightless_layers import Flatten, Relu
 from fl.task import LearningTask
 
 OPTIMISERS = [Sgd(), Sgd(0.9), Sgd(0.9, 1e-2, 0.5), Adam()]

@@ -18,8 +18,8 @@ from fl.accounting import (
 )
 from fl.contracts import Phase
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Conv, Linear
-from fl.models.weightless_layers import Flatten, MaxPool
+from fl.models.layers.learned_layers import Conv, Linear
+from fl.models.layers.weightless_layers import Flatten, MaxPool
 from fl.training.training_step import tensor_step
 
 PARTS = ("features", "classifier", "everything")

@@ -52,7 +52,8 @@ def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:
 
 def own_architecture(scenario: Scenario, model: Any, data: Any) -> architectures.Architecture:
     """The user's module as a model of the data; traced once, which finds what is wrong with it."""
-    from fl.models.own_module import ModuleArchitecture, maker
+    from fl.models.own_modules.module_making import maker
+    from fl.models.own_modules.own_module import ModuleArchitecture
 
     name, shape = scenario.learning.model, tuple(data.input_shape)
     architecture = ModuleArchitecture(

@@ -22,9 +22,10 @@ import numpy as np
 from fl.contracts import Array
 from fl.errors import ModelError
 from fl.models.architectures import Architecture, Tensor, batch_norm
-from fl.models.layers import Layer, LayerTensor, Linear, Lstm, Normalise, Shape, Signal
+from fl.models.layers.layer import Layer, LayerTensor, Normalise, Shape, Signal
+from fl.models.layers.learned_layers import Linear, Lstm
+from fl.models.layers.weightless_layers import Last, MaxPool, MeanPool, Relu, StatelessLayer
 from fl.models.layout import Slot
-from fl.models.weightless_layers import Last, MaxPool, MeanPool, Relu, StatelessLayer
 
 if TYPE_CHECKING:
     from fl.models.batch_norm import Norms

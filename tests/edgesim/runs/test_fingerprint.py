@@ -95,7 +95,7 @@ def test_modules_that_decide_a_result_are_found():
         "fl.evaluation.evaluate",
         "fl.methods.fedalt",
         "fl.methods.liu",
-        "fl.models.layers",
+        "fl.models.layers.layer",
         "fl.training.local_sgd",
         "solvers.allocators.kkt",
     } <= set(fingerprint.code_files(resolve("liu")))
@@ -173,7 +173,7 @@ def test_a_new_import_is_followed(copy, digest_of):
     before = digest_of("liu")
     (copy / "fl" / "new.py").write_text("VALUE = 1\n")
     assert digest_of("liu") == before
-    layers = copy / "fl" / "models" / "layers.py"
+    layers = copy / "fl" / "models" / "layers" / "layer.py"
     layers.write_text(layers.read_text() + "\nfrom fl.new import VALUE\n")
     forget("_imported")
     assert fingerprint.code_files(resolve("liu"))["fl.new"] == copy / "fl" / "new.py"

@@ -18,8 +18,8 @@ from fl.method_base.method import State, bind
 from fl.methods.fedavg import FedAvg
 from fl.models.architectures import Architecture, build
 from fl.models.batch_norm import Collected
-from fl.models.layers import Linear, Norm
-from fl.models.weightless_layers import Flatten, Relu
+from fl.models.layers.learned_layers import Linear, Norm
+from fl.models.layers.weightless_layers import Flatten, Relu
 from fl.task import LearningTask
 from tests.fl.random_jobs import task_of
 

@@ -9,8 +9,8 @@ from edgesim.runs.setup import set_up
 from fl.evaluation import evaluate as evaluation
 from fl.evaluation import threaded_scoring
 from fl.evaluation.evaluate import evaluate
-from fl.models.layers import Conv, Linear, Norm
-from fl.models.weightless_layers import Flatten, Relu
+from fl.models.layers.learned_layers import Conv, Linear, Norm
+from fl.models.layers.weightless_layers import Flatten, Relu
 from fl.task import LearningTask
 from tests.fl.random_jobs import task_of
 from tests.test_detours import CELL, TABLES

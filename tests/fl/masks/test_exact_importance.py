@@ -5,7 +5,7 @@ import torch
 
 from fl.masks.exact_importance import loss_changes
 from fl.models.architectures import Architecture
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from fl.objective import ERRORS, Objective
 
 SQUARED = Objective(ERRORS["squared-error"], plain=False, labels=False)

@@ -10,8 +10,8 @@ import torch
 from fl.contracts import Job
 from fl.masks.threshold_training import SURROGATES, Pruner
 from fl.masks.thresholds import ThresholdRows
-from fl.models.layers import Linear
-from fl.models.weightless_layers import Relu
+from fl.models.layers.learned_layers import Linear
+from fl.models.layers.weightless_layers import Relu
 from fl.training import local_sgd as local
 from tests.fl.two_neurons import (
     ALPHA,

@@ -11,8 +11,9 @@ from fl.errors import MethodError
 from fl.masks.threshold_training import Pruner
 from fl.masks.thresholds import ThresholdRows, carriers
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Conv, Embedding, Linear, Lstm, Residual
-from fl.models.weightless_layers import Flatten, Last, MeanPool, Relu
+from fl.models.layers.learned_layers import Conv, Embedding, Linear, Lstm
+from fl.models.layers.residual_block import Residual
+from fl.models.layers.weightless_layers import Flatten, Last, MeanPool, Relu
 from fl.training import local_sgd as local
 from tests.fl.two_neurons import ROWS, STEP, TAU, bench_of, flat, rows_of
 

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 from fl.masks import unit_masks as masks
 from fl.masks.unit_masks import importance, kept_count, largest, unit_count
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Conv, Linear
-from fl.models.weightless_layers import Flatten
+from fl.models.layers.learned_layers import Conv, Linear
+from fl.models.layers.weightless_layers import Flatten
 
 ALL = torch.ones(6, dtype=torch.bool)
 

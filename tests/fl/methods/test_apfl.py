@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fl.executors.deferred_training import Trainer
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from fl.objective import ERRORS, Objective
 from tests.fl.conftest import Bench
 

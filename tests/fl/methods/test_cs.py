@@ -9,7 +9,7 @@ import torch
 
 from fl.contracts import Trained
 from fl.executors.deferred_training import Trainer
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from tests.fl.conftest import view_of
 
 LR = 0.05

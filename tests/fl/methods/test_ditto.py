@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fl.executors.deferred_training import Trainer
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 
 LR = 0.05
 

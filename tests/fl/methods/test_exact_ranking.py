@@ -9,7 +9,7 @@ from fl.errors import MethodError
 from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
 from fl.models.architectures import build
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from fl.objective import ERRORS, Objective
 from tests.fl.conftest import Bench
 

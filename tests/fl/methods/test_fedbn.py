@@ -2,7 +2,7 @@
 
 import torch
 
-from fl.models.layers import Linear, Norm
+from fl.models.layers.learned_layers import Linear, Norm
 
 PLAIN = {"local_steps": 2, "lr": 0.1, "weighting": "uniform"}
 

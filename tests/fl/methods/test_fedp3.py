@@ -6,8 +6,8 @@ import torch
 
 from fl.errors import MethodError
 from fl.executors.deferred_training import Trainer
-from fl.models.layers import Conv, Linear
-from fl.models.weightless_layers import Flatten
+from fl.models.layers.learned_layers import Conv, Linear
+from fl.models.layers.weightless_layers import Flatten
 from tests.fl.conftest import view_of
 
 PLAIN = {"local_steps": 3, "lr": 0.1}

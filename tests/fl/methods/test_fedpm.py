@@ -13,7 +13,7 @@ from fl.executors.deferred_training import Trainer
 from fl.masks.posterior import Beta
 from fl.methods.fedpm import counted
 from fl.models.architectures import build
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from fl.task import LearningTask
 from tests.fl.conftest import Bench, view_of
 

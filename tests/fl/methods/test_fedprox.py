@@ -20,7 +20,7 @@ def test_fedprox_pulls_by_the_distance(tiny_bench):
     """One weight a class, logits (w0, w1), w = (1, 0), received (0, 0): the pull is mu times the
     distance.
     """
-    from fl.models.layers import Linear
+    from fl.models.layers.learned_layers import Linear
 
     bench = tiny_bench((Linear(1, 2, bias=False),), [[1.0]], [0])
     method = bench.method("fedprox", mu=0.5, local_steps=1, lr=LR)

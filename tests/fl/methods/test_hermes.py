@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from fl.contracts import Trained
-from fl.models.layers import Linear
-from fl.models.weightless_layers import Relu
+from fl.models.layers.learned_layers import Linear
+from fl.models.layers.weightless_layers import Relu
 from tests.fl.conftest import view_of
 
 PLAIN = {"local_steps": 3, "lr": 0.1}

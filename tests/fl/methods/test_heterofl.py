@@ -151,7 +151,7 @@ def test_the_scaler_divides_hidden_outputs_by_the_width(tiny_bench):
     """x = 1 -> hidden (0.5 x, ...) -> logits; at width 1/2 with the scaler the hidden unit gives
     1.0 instead of 0.5.
     """
-    from fl.models.layers import Linear
+    from fl.models.layers.learned_layers import Linear
 
     bench = tiny_bench(
         (Linear(1, 2, "features", bias=False), Linear(2, 2, bias=False)), [[1.0]], [0]

@@ -8,8 +8,8 @@ import torch
 
 from fl.contracts import Grant
 from fl.methods.local import Local
-from fl.models.layers import Linear
-from fl.models.weightless_layers import Relu
+from fl.models.layers.learned_layers import Linear
+from fl.models.layers.weightless_layers import Relu
 from tests.fl.conftest import view_of
 from tests.fl.two_neurons import QUICK, ROWS, TAU, bench_of, flat, part_of_round, returned
 

@@ -8,7 +8,7 @@ import torch
 
 from fl.accounting import Accounting
 from fl.executors.deferred_training import Trainer
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from tests.fl.conftest import Bench, view_of
 
 PLAIN = {"local_steps": 3, "lr": 0.1}

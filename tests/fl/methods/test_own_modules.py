@@ -7,7 +7,8 @@ from torch import nn
 from edgesim.seeds import Seeds
 from fl.errors import MethodError
 from fl.masks.unit_masks import hidden, unit_sums
-from fl.models.own_module import ModuleArchitecture, maker
+from fl.models.own_modules.module_making import maker
+from fl.models.own_modules.own_module import ModuleArchitecture
 from fl.task import LearningTask
 from tests.fl.conftest import Bench
 

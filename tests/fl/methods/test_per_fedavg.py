@@ -11,7 +11,7 @@ from fl.executors.deferred_training import Trainer
 from fl.method_base.method import check
 from fl.methods import resolve
 from fl.methods.per_fedavg import after_a_step, halves
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from fl.training import local_sgd as local
 
 LR = 0.05

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from fl.models.own_module import ModuleArchitecture, maker
+from fl.models.own_modules.module_making import maker
+from fl.models.own_modules.own_module import ModuleArchitecture
 
 
 class DigitsCnn(nn.Module):

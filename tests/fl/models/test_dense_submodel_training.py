@@ -79,7 +79,7 @@ def test_a_scattered_submodel_trains_where_it_is_and_computes_with_nothing_else(
     """Logits W x with x = (1, 2), W = [[1, 2], [3, 4]]; without w_01: logits (1, 11), p_1 =
     0.9999546.
     """
-    from fl.models.layers import Linear
+    from fl.models.layers.learned_layers import Linear
 
     task = tiny_bench((Linear(2, 2, bias=False),), [[1.0, 2.0]], [0]).task
     submodel = torch.tensor([True, False, True, True])

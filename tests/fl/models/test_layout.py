@@ -7,9 +7,10 @@ import pytest
 
 from fl.errors import ModelError
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Conv, Embedding, Linear, Lstm, Norm, Residual
+from fl.models.layers.learned_layers import Conv, Embedding, Linear, Lstm, Norm
+from fl.models.layers.residual_block import Residual
+from fl.models.layers.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 from fl.models.layout import Group, Layout, Slot, UnitAxis
-from fl.models.weightless_layers import Flatten, Last, MaxPool, MeanPool, Relu
 
 YES, NO = True, False
 CNN = Architecture(

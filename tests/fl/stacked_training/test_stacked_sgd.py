@@ -14,8 +14,8 @@ from fl.executors.batched import Batched
 from fl.executors.one_by_one import OneByOne
 from fl.masks import unit_masks as masks
 from fl.models.architectures import Architecture
-from fl.models.layers import Conv, Linear
-from fl.models.weightless_layers import Flatten, MaxPool, Relu
+from fl.models.layers.learned_layers import Conv, Linear
+from fl.models.layers.weightless_layers import Flatten, MaxPool, Relu
 from fl.stacked_training import stacked_sgd
 from fl.task import LearningTask
 from fl.training.optimisers import norm_of

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fl.contracts import Job, Payload, Phase
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from fl.training import local_sgd as local
 
 ALL3, ALL4 = torch.ones(3, dtype=torch.bool), torch.ones(4, dtype=torch.bool)

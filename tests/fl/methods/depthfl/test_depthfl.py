@@ -15,7 +15,7 @@ from fl.executors.executor_choice import choose
 from fl.methods._dynamic_regularizer import feddyn_drift, feddyn_penalty
 from fl.methods.depthfl.exits import with_exits
 from fl.models.architectures import build
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from fl.task import LearningTask
 from fl.training import local_sgd as local
 from tests.fl.conftest import Bench, view_of

@@ -11,10 +11,10 @@ from fl.errors import ModelError
 from fl.methods.depthfl.exits import Exit, mutual_loss, ramp, with_exits
 from fl.models.architectures import Architecture, build
 from fl.models.batch_norm import Collected
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
+from fl.models.layers.weightless_layers import Relu
 from fl.models.memory_format import pool_before_relu
 from fl.models.named_models import MODELS, SEQUENCES
-from fl.models.weightless_layers import Relu
 from fl.timing_only import NATURAL
 
 DEPTHS = {

@@ -13,7 +13,7 @@ from fl.evaluation.evaluate import evaluate
 from fl.method_base.aggregation import mean_over_holders
 from fl.method_base.method import check
 from fl.methods import resolve
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 from fl.training import local_sgd as local
 from tests.fl.conftest import view_of
 from tests.fl.methods.fedlps.one_round import jobs, played

@@ -9,7 +9,7 @@ import torch
 from fl.masks import unit_masks as masks
 from fl.methods.fedlps.unit_scores import HiddenUnits, PatternObjective, importance_loss
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Linear
+from fl.models.layers.learned_layers import Linear
 
 
 def model(*sizes, bias=False):

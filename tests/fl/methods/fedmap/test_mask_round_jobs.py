@@ -102,7 +102,7 @@ def test_a_weight_that_helps_becomes_likelier(tiny_bench):
     """Two classes, y = 0, x = (1, 1): the weights 5 and -5 of class 0 pull their logits apart,
     zeros do not move.
     """
-    from fl.models.layers import Linear
+    from fl.models.layers.learned_layers import Linear
 
     bench = tiny_bench((Linear(2, 2, bias=False),), [[1, 1]], [0])
     settings = {"local_steps": 200, "mask_scaler": False, "mask_lr": 0.02}

@@ -5,7 +5,9 @@ import torch
 from torch import nn
 
 from fl.models.batch_norm import batch_norm
-from fl.models.layers import Conv, Linear, Lstm, Norm, Residual, Signal
+from fl.models.layers.layer import Signal
+from fl.models.layers.learned_layers import Conv, Linear, Lstm, Norm
+from fl.models.layers.residual_block import Residual
 
 
 def filled(module, seed=0):

@@ -8,17 +8,13 @@ submodel is computed with its other weights at zero: the module itself is never 
 from __future__ import annotations
 
 import hashlib
-import inspect
-import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import numpy as np
 import torch
@@ -29,10 +25,13 @@ from fl.contracts import Array
 from fl.errors import ClassifierError, ModelError
 from fl.models.architectures import Architecture, batch_norm
 from fl.models.batch_norm import Norms, StaticBatchNorm, with_static_batch_norm
-from fl.models.layers import LayerTensor, Shape
+from fl.models.layers.layer import LayerTensor, Shape
 from fl.models.layout import Layout, Slot, UnitAxis
-from fl.models.module_trace import BATCH, Trace, logits_of, trace
-from fl.models.module_units import UnitSearch, with_units
+from fl.models.own_modules.counted_call import BATCH
+from fl.models.own_modules.module_making import seeded, source_of
+from fl.models.own_modules.module_trace import Trace, logits_of, trace
+from fl.models.own_modules.module_units import with_units
+from fl.models.own_modules.unit_check import UnitSearch
 
 # Torch has one generator for all threads: a pass that draws from it keeps the others waiting.
 RANDOM = threading.Lock()
@@ -238,47 +237,3 @@ class ModuleArchitecture(Architecture):
             for key, buffer in each._buffers.items():
                 if buffer is not None and buffer.device != x.device:
                     each._buffers[key] = buffer.to(x.device)
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """The generators of torch, numpy and Python that all code shares start from a seed within."""
-    states = random.getstate(), np.random.get_state()
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            np.random.seed(seed % 2**32)
-            random.seed(seed)
-            yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-
-
-def maker(model: Any, input_shape: Shape, outputs: int) -> Callable[[], nn.Module]:
-    """What makes the module: a copy of a module, or a call of a class or function.
-
-    A call has the arguments input_shape and classes, if it takes arguments of these names.
-    """
-    if isinstance(model, nn.Module):
-        return lambda: deepcopy(model)
-    try:
-        signature = inspect.signature(model)
-    except ValueError:  # of what is written in C, such as dict
-        return lambda: model()
-    known = {"input_shape": input_shape, "classes": outputs}
-    given = {name: value for name, value in known.items() if name in signature.parameters}
-    try:
-        signature.bind(**given)
-    except TypeError as error:
-        allowed = "input_shape and classes are known, all else needs a default"
-        raise ModelError(f"it cannot be made ({error}); of its arguments {allowed}") from error
-    return lambda: model(**given)
-
-
-def source_of(kind: type) -> bytes:
-    """The source of a class; its name where there is none, as in an interactive session."""
-    try:
-        return inspect.getsource(kind).encode()
-    except (OSError, TypeError):
-        return kind.__qualname__.encode()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from fl.models.layers import LayerTensor, Normalise, Signal, Tensor
+from fl.contracts import Tensor
+from fl.models.layers.layer import LayerTensor, Normalise, Signal
 from fl.models.layout import UnitAxis
 
 

@@ -12,8 +12,8 @@ from fl.accounting import step_cost
 from fl.errors import ModelError
 from fl.masks.thresholds import carriers
 from fl.models.architectures import Architecture, build
-from fl.models.layers import Embedding, Lstm
-from fl.models.sequence_layers import TiedDecoder
+from fl.models.layers.learned_layers import Embedding, Lstm
+from fl.models.layers.sequence_layers import TiedDecoder
 
 
 def weights(architecture, scale=0.1):
@@ -61,8 +61,8 @@ def test_the_lstm_of_fedlps_on_reddit():
 
 def test_a_transformer_block_is_torchs():
     """`nn.TransformerEncoderLayer` has biases of queries, keys and values: they are 0 here."""
-    from fl.models.layers import Signal
-    from fl.models.sequence_layers import STREAM, TransformerBlock
+    from fl.models.layers.layer import Signal
+    from fl.models.layers.sequence_layers import STREAM, TransformerBlock
 
     block = TransformerBlock(16, heads=2, head_size=8, hidden=24)
     parts, _ = block.wire(Signal((5, 16), STREAM), "b")

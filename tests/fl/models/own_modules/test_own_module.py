@@ -17,7 +17,7 @@ from fl.contracts import Phase
 from fl.errors import ModelError
 from fl.models.architectures import build
 from fl.models.batch_norm import Collected
-from fl.models.module_trace import flop_counter
+from fl.models.own_modules.operation_flops import flop_counter
 from fl.training.training_step import tensor_step
 
 SHIPPED = build("digits-cnn", (1, 8, 8), 10)
@@ -109,7 +109,7 @@ def test_an_own_module_does_not_import_the_compiler_of_torch():
     """It takes longer than all else that a run of one round imports."""
     code = (
         "import sys, torch, numpy as np\n"
-        "from fl.models.module_trace import trace\n"
+        "from fl.models.own_modules.module_trace import trace\n"
         "trace(torch.nn.Linear(3, 2), torch.rand(2, 3), 'net')\n"
         "assert 'torch._dynamo' not in sys.modules"
     )

@@ -1,38 +1,23 @@
-"""What a torch module does with a batch: order of calls, FLOPs, use of random numbers.
+"""A call of a torch module whose multiply-adds are counted for each of its parameters.
 
-The formulas of `torch.utils.flop_counter` and of `UNCOUNTED` count: convolutions and products of
-matrices and vectors, 2 FLOP a multiply-add; activations, norms and look-ups count nothing. What is
-counted inside of a module, but in none of its children, is divided among the module's own weights
-by their sizes; a module without weights of its own divides it among those below it.
+What is counted inside of a module, but in none of its children, is divided among the module's own
+weights by their sizes; a module without weights of its own divides it among those below it.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
-from fl.errors import ModelError
 from fl.models.batch_norm import StaticBatchNorm
+from fl.models.own_modules.operation_flops import flop_counter
 
 BATCH = 2  # samples that are traced
 SCALES = (nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.modules.batchnorm._NormBase)
 LOOKED_UP = (nn.Embedding, nn.EmbeddingBag)
-_ATEN = torch.ops.aten
-UNCOUNTED: dict[Any, Callable[..., int]] = {  # products without a formula in torch: their FLOP
-    _ATEN.mv: lambda matrix, vector, **_: 2 * matrix.numel(),
-    _ATEN.addmv: lambda start, matrix, vector, **_: 2 * matrix.numel(),
-    _ATEN.dot: lambda one, other, **_: 2 * one.numel(),
-    _ATEN.addbmm: lambda start, one, other, **_: 2 * one.numel() * other.shape[-1],
-}
 SIMPLE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 ROWS = (*SIMPLE, nn.MultiheadAttention)  # every row of their weights feeds one output
 
@@ -61,98 +46,6 @@ class TracedParameter:
     uses: float
     inner: bool
     rows: bool
-
-
-@dataclass(frozen=True)
-class Trace:
-    """Parameters in the order of ``named_parameters``, and what a forward pass does.
-
-    Args:
-        outputs: shape of the outputs of one sample.
-        random: does it draw random numbers while it trains, as dropout does?
-        last: the last module with weights of its own that is called; without any, with parameters.
-    """
-
-    parameters: tuple[TracedParameter, ...]
-    outputs: tuple[int, ...]
-    random: bool
-    last: str
-
-
-def trace(module: nn.Module, x: Tensor, name: str) -> Trace:
-    """What a module does with a batch.
-
-    Args:
-        module: with `StaticBatchNorm` for batch norm; is not changed.
-        x: some samples [BATCH, ...].
-        name: of the model, for errors.
-
-    Raises:
-        ModelError: the module cannot be a federated model, in one sentence.
-    """
-    check_parameters(module, name)
-    copy = deepcopy(module)
-    before = {key: value.clone() for key, value in copy.named_buffers()}
-    counted = CountedCall(copy)
-    copy.train()
-    random, outputs = draws_numbers(lambda: counted(x))
-    changed = [key for key, value in copy.named_buffers() if not torch.equal(value, before[key])]
-    if changed:
-        raise ModelError(
-            f"model {name} changes its buffer {changed[0]} while it trains; only parameters are "
-            "learned and sent: make it one, or leave it constant"
-        )
-    shape = output_shape(outputs, name)
-    if not logits_of(outputs).requires_grad:
-        raise ModelError(
-            f"model {name} gives outputs without a gradient; compute them from the parameters by "
-            "functions of torch, not of numpy, without detach and no_grad"
-        )
-    _, parameters = draws_numbers(lambda: counted.parameters(x))
-    copy.eval()
-    with torch.no_grad():
-        if draws_numbers(lambda: copy(x))[0]:
-            raise ModelError(f"model {name} draws random numbers when it is evaluated")
-    return Trace(parameters, shape, random, counted.last(parameters))
-
-
-def check_parameters(module: nn.Module, name: str) -> None:
-    found = list(module.named_parameters())
-    if not found:
-        raise ModelError(f"model {name} has no parameters")
-    for key, parameter in found:
-        if parameter.dtype != torch.float32:
-            raise ModelError(f"model {name}: {key} is {parameter.dtype}; parameters are float32")
-        if not parameter.requires_grad:
-            raise ModelError(
-                f"model {name}: {key} requires no gradient; every parameter is learned and sent: "
-                "register what stays as a buffer"
-            )
-
-
-def draws_numbers(call: Any) -> tuple[bool, Any]:
-    """Does a call draw from torch's random numbers? And its result."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        before = torch.get_rng_state()
-        result = call()
-        return not torch.equal(before, torch.get_rng_state()), result
-
-
-def logits_of(outputs: Any) -> Any:
-    """The outputs, or their ``logits`` where a module gives several things by name."""
-    return getattr(outputs, "logits", outputs)
-
-
-def output_shape(outputs: Any, name: str) -> tuple[int, ...]:
-    outputs = logits_of(outputs)
-    if not isinstance(outputs, Tensor) or outputs.shape[:1] != (BATCH,):
-        found = type(outputs).__name__
-        if isinstance(outputs, Tensor):
-            found = f"a tensor {list(outputs.shape)} for {BATCH} samples"
-        problem = "give a tensor [samples, outputs], or an object with that as its logits"
-        raise ModelError(f"model {name} gives {found}; {problem}")
-    return tuple(outputs.shape[1:])
 
 
 class CountedCall:
@@ -290,39 +183,3 @@ def is_below(name: str, owner: str) -> bool:
     """Is it a module within another one, and none that makes one of its parameters?"""
     inside = bool(name) if not owner else name.startswith(f"{owner}.")
     return inside and not is_parametrized(name)
-
-
-class FlopsOfOperations(TorchDispatchMode):
-    """Adds up what `torch.utils.flop_counter` charges for operations within it, and `UNCOUNTED`.
-
-    ``FlopCounterMode`` counts the same, but imports torch's compiler: 2.4 s of CPU in each process.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.total = 0
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # what is skipped imports it
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs, kind = kwargs or {}, func._overloadpacket
-        flops = flop_registry.get(kind) or UNCOUNTED.get(kind)
-        if flops is None:
-            with self:
-                given = func.decompose(*args, **kwargs)
-            return func(*args, **kwargs) if given is NotImplemented else given
-        given = func(*args, **kwargs)
-        self.total += flops(*args, **kwargs, out_val=given)
-        return given
-
-
-@contextmanager
-def flop_counter() -> Iterator[FlopsOfOperations]:
-    # oneDNN computes an LSTM as one operation, which torch does not count. The warnings are about
-    # settings of other hardware, which torch touches too.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with torch.backends.mkldnn.flags(enabled=False), FlopsOfOperations() as counter:
-            yield counter

@@ -1,6 +1,6 @@
 """Layers on sequences as plain data: patches, transformer block, layer norm, tied decoder.
 
-As in `fl.models.layers`. A sample is a sequence [T, features]. What flows along the residual
+A sample is a sequence [T, features]. What flows along the residual
 connections of a transformer is whole: its features are no units, since layer norm mixes them. The
 units of a block are its heads and its hidden neurons.
 """
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fl.models.layers import LayerTensor, Normalise, Shape, Signal, Tensor
+from fl.contracts import Tensor
+from fl.models.layers.layer import LayerTensor, Normalise, Shape, Signal
+from fl.models.layers.weightless_layers import StatelessLayer
 from fl.models.layout import UnitAxis
-from fl.models.weightless_layers import StatelessLayer
 
 Axes = tuple[UnitAxis | None, ...]
 EPS = 1e-5  # torch's default

@@ -1,84 +1,18 @@
-"""Layers as plain data: convolution, linear, batch norm, embedding, LSTM, residual block.
+"""Layers with weights: convolution, linear, batch norm, embedding, LSTM.
 
-A layer knows its tensors, how often each is used, and how it is applied. It reads its sizes from
-the tensors that it is given, so that the same layer runs the narrower tensors of a submodel. Torch
-is imported only when a layer is applied, so that costs can be computed without it. Initial weights
-are those of torch's default for each kind of layer.
+Initial weights are those of torch's default for each kind of layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
-from typing import Protocol
 
-import numpy as np
-
-from fl.contracts import Array, Tensor
+from fl.contracts import Tensor
+from fl.models.layers.layer import LayerTensor, Normalise, Signal
 from fl.models.layout import UnitAxis
 
-Shape = tuple[int, ...]
 TIED_SPREAD = 0.1  # of an embedding that also decodes: larger ones make its first scores large
-# (x, scale, shift) -> x normalised per channel
-Normalise = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Signal:
-    """What flows from layer to layer.
-
-    Args:
-        shape: of one sample.
-        units: of which units its first dimension is made, of a sequence [T, features] its last;
-            None: the channels of images.
-    """
-
-    shape: Shape
-    units: UnitAxis | None = None
-
-
-@dataclass(frozen=True)
-class LayerTensor:
-    """One tensor of a layer.
-
-    Args:
-        name: "conv1.weight".
-        shape: its dimensions.
-        axes: per dimension the units that it is made of, or None.
-        kind: weight | bias | norm | embedding.
-        role: features | classifier.
-        uses: how often a forward pass of one sample multiplies by (weights, embeddings) or adds
-            (biases) each of its coordinates.
-        spread: initial values are U(-spread, spread); or "ones", "zeros", "normal" (0, 1).
-        inner: its input is computed within its own layer.
-    """
-
-    name: str
-    shape: Shape
-    axes: tuple[UnitAxis | None, ...]
-    kind: str
-    role: str
-    uses: float
-    spread: float | str
-    inner: bool = False
-
-    def initial(self, rng: np.random.Generator) -> Array:
-        """Initial values [size]."""
-        if isinstance(self.spread, float):
-            return rng.uniform(-self.spread, self.spread, prod(self.shape))
-        if self.spread == "normal":
-            return rng.standard_normal(prod(self.shape))
-        return np.full(prod(self.shape), {"ones": 1.0, "zeros": 0.0}[self.spread])
-
-
-class Layer(Protocol):
-    """``wire`` gives the tensors of the layer and its output for an input; ``apply`` computes."""
-
-    @property
-    def kind(self) -> str: ...
-    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]: ...
-    def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -168,7 +102,7 @@ class Norm:
 class Embedding:
     """A vector for each of ``symbols``: int [T] -> [T, size].
 
-    tied: a decoder multiplies by it at every step (`fl.models.sequence_layers.TiedDecoder`).
+    tied: a decoder multiplies by it at every step (`fl.models.layers.sequence_layers.TiedDecoder`).
     """
 
     symbols: int
@@ -242,53 +176,3 @@ class Lstm:
 
         state = x.new_zeros(1, len(x), tensors[1].shape[1])
         return torch.lstm(x, (state, state), tensors, True, 1, 0.0, True, False, True)[0]
-
-
-@dataclass(frozen=True)
-class Residual:
-    """Basic block of ResNet: conv - norm - ReLU - conv - norm, added to the input, ReLU; no biases.
-
-    Where the shape changes, the input goes through a convolution of side 1 and a norm. What is
-    added together belongs to one group of units: the input's own, or the second convolution's.
-    """
-
-    inputs: int
-    outputs: int
-    stride: int = 1
-    role: str = "features"
-    kind: str = "block"
-
-    @property
-    def convolutions(self) -> tuple[Conv, ...]:
-        """The first, the second, and where the shape changes the shortcut."""
-        first = Conv(self.inputs, self.outputs, 3, 1, self.role, False, self.stride)
-        second = Conv(self.outputs, self.outputs, 3, 1, self.role, False)
-        shortcut = Conv(self.inputs, self.outputs, 1, 0, self.role, False, self.stride)
-        same = self.stride == 1 and self.inputs == self.outputs
-        return (first, second) if same else (first, second, shortcut)
-
-    def wire(self, given: Signal, name: str) -> tuple[tuple[LayerTensor, ...], Signal]:
-        norm = Norm(self.role)
-        first, second, *shortcut = self.convolutions
-        joint = f"{name}.conv2" if shortcut or given.units is None else given.units.group
-        parts, hidden = first.wire(given, f"{name}.conv1")
-        parts += norm.wire(hidden, f"{name}.norm1")[0]
-        for place, (conv, source) in enumerate(
-            [(second, hidden), *((conv, given) for conv in shortcut)], start=2
-        ):
-            (weight,), out = conv.wire(source, f"{name}.conv{place}", joint)
-            parts += (
-                replace(weight, inner=source is hidden),
-                *norm.wire(out, f"{name}.norm{place}")[0],
-            )
-        return parts, out
-
-    def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
-        from torch import relu
-
-        first, second, *shortcut = self.convolutions
-        inner = relu(normalise(first.apply(x, tensors[:1], normalise), *tensors[1:3]))
-        outer = normalise(second.apply(inner, tensors[3:4], normalise), *tensors[4:6])
-        for conv in shortcut:
-            x = normalise(conv.apply(x, tensors[6:7], normalise), *tensors[7:9])
-        return relu(outer + x)

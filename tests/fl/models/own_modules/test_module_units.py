@@ -9,8 +9,8 @@ from torch import nn
 
 from fl.errors import ModelError
 from fl.masks.unit_masks import hidden, prefix
-from fl.models import module_units
 from fl.models.layout import UnitAxis
+from fl.models.own_modules import module_units
 
 pytest.importorskip("torch_pruning")
 

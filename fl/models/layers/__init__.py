@@ -1,0 +1,1 @@
+"""Layers as plain data: their tensors, how often each is used, and how they are applied."""

@@ -1,0 +1,61 @@
+"""How a module of the user's own is made, always with the same first values for a seed."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from fl.errors import ModelError
+from fl.models.layers.layer import Shape
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """The generators of torch, numpy and Python that all code shares start from a seed within."""
+    states = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            np.random.seed(seed % 2**32)
+            random.seed(seed)
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+
+
+def maker(model: Any, input_shape: Shape, outputs: int) -> Callable[[], nn.Module]:
+    """What makes the module: a copy of a module, or a call of a class or function.
+
+    A call has the arguments input_shape and classes, if it takes arguments of these names.
+    """
+    if isinstance(model, nn.Module):
+        return lambda: deepcopy(model)
+    try:
+        signature = inspect.signature(model)
+    except ValueError:  # of what is written in C, such as dict
+        return lambda: model()
+    known = {"input_shape": input_shape, "classes": outputs}
+    given = {name: value for name, value in known.items() if name in signature.parameters}
+    try:
+        signature.bind(**given)
+    except TypeError as error:
+        allowed = "input_shape and classes are known, all else needs a default"
+        raise ModelError(f"it cannot be made ({error}); of its arguments {allowed}") from error
+    return lambda: model(**given)
+
+
+def source_of(kind: type) -> bytes:
+    """The source of a class; its name where there is none, as in an interactive session."""
+    try:
+        return inspect.getsource(kind).encode()
+    except (OSError, TypeError):
+        return kind.__qualname__.encode()
