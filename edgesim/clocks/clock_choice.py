@@ -106,9 +106,11 @@ def check_clock(scenario: Scenario, method: Any) -> None:
     clock, devices = scenario.clock, scenario.device_count
     needed = method.participants or devices
     if clock.mode == "overcommit" and committed(clock, needed) > devices:
-        problem = f"is {clock.over_commit:g}, but {needed} of {devices} devices are needed"
+        there, are = counted(devices, "device"), "is" if needed == 1 else "are"
         raise ScenarioKeyError(
-            ("clock", "over_commit"), f"{problem}; lower it, or learning.method.participants"
+            ("clock", "over_commit"),
+            f"is {clock.over_commit:g}, but {needed} of {there} {are} needed; lower it, or "
+            "learning.method.participants",
         )
     if clock.partial != "none":
         _check_partial_work(scenario, method)
@@ -154,7 +156,7 @@ def check_times(scenario: Scenario, cell: Cell, method: Method) -> None:
     if window_s is not None and (end_s := scenario.rounds * window_s) < seconds.min():
         problem = (
             f"is {format_quantity(window_s, 's')}: all versions ({scenario.rounds}) are over after "
-            f"{end_s:.3g} s, and the fastest device computes {seconds.min():.3g} s for its first "
+            f"{end_s:.6g} s, and the fastest device computes {seconds.min():.6g} s for its first "
             "update; write a longer window, or more rounds"
         )
         raise ScenarioKeyError(("clock", "window"), problem)

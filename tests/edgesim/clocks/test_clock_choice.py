@@ -1,5 +1,7 @@
 """The keys of a clock: what each mode reads, and what it does not go with."""
 
+import re
+
 import pytest
 
 from edgesim import load, simulate
@@ -147,6 +149,10 @@ def test_the_bound_of_a_window_is_the_shortest_computation(scenario):
     feasibility(scenario("rounds=2", f"clock={{mode: window, window: {least_s * 0.51} s}}"))
     with pytest.raises(EdgesimError, match="are over after"):
         feasibility(scenario("rounds=2", f"clock={{mode: window, window: {least_s * 0.49} s}}"))
+    with pytest.raises(EdgesimError) as refused:  # with times that differ in what is shown
+        feasibility(scenario("rounds=2", f"clock={{mode: window, window: {least_s * 0.4999} s}}"))
+    end_s, fastest_s = re.search(r"after (\S+) s, .* computes (\S+) s", str(refused.value)).groups()
+    assert float(end_s) < float(fastest_s)
 
 
 @pytest.mark.parametrize("rate", ["mean", "quantile"])
@@ -176,6 +182,8 @@ def test_methods_without_a_use_for_stale_updates_are_refused_in_one_sentence(sce
 def test_more_devices_than_there_are_cannot_be_asked(scenario):
     with pytest.raises(EdgesimError, match=r"is 1.3, but 9 of 10 devices are needed"):
         set_up(scenario("clock.mode=overcommit", "learning.method.participants=9"))
+    with pytest.raises(EdgesimError, match=r"is 2, but 1 of 1 device is needed"):
+        set_up(scenario("clock={mode: overcommit, over_commit: 2}", "devices.0.count=1"))
 
 
 def test_rules_by_mode():
