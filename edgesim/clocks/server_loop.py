@@ -50,7 +50,7 @@ from fl.contracts import (
     View,
 )
 from fl.method_base.hook_answers import answer
-from fl.method_base.state_answers import following
+from fl.method_base.state_answers import following, storable
 
 MOST_IN_VAIN = 5_000  # jobs one after the other, and 5 for each that may be at work
 MOST_FAILURES = 50  # of the server before a version is made
@@ -312,7 +312,7 @@ class ServerLoop:
         rows = in_device_order([*batch, *unused])
         outcomes = tuple(each.ended for each in rows)
         report = Report(g, self.env.now - start_s, outcomes)
-        state = following("observe", state, self.method.observe(state, report))
+        state = storable(following("observe", state, self.method.observe(state, report)))
         scores = self.observer.scores(g, state)
         log.add({"device_states": state_columns(g, *cell.running.table())})
         closed = g, start_s, self.env.now, self.plan, outcomes, scores, cell.budget_s

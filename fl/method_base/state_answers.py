@@ -33,7 +33,7 @@ def following(hook: str, before: T, given: Any) -> T:
 
     Raises:
         MethodError: it is of another kind, its model has another size or other numbers, or what it
-            remembers cannot be stored.
+            remembers are no tensors.
     """
     state = answer(hook, given, type(before))
     if isinstance(before, State) and isinstance(state, State):
@@ -41,8 +41,6 @@ def following(hook: str, before: T, given: Any) -> T:
         if state.w.dtype != before.w.dtype:
             allowed, more = f"one of {before.w.dtype}", f" of {state.w.dtype}"
             raise wrong_answer(f"{hook}, w of the state,", state.w, allowed, more)
-        if state.notes is not before.notes:
-            _check_notes(f"{hook}, notes of the state,", state.notes)
         _check_tensors(f"{hook}, memo", before.memo, state.memo)
         _check_tensors(f"{hook}, local", before.local, state.local)
     return state
@@ -61,11 +59,16 @@ def _check_tensors(where: str, before: Mapping[Any, Tensor], now: Mapping[Any, T
             raise wrong_answer(f"{where}[{key!r}] of the state,", value, "a tensor")
 
 
-def _check_notes(where: str, notes: dict[str, Any]) -> None:
-    """Refuse notes that no checkpoint can keep."""
+def storable(state: T) -> T:
+    """The state at the end of a version, as a checkpoint takes it.
+
+    Raises:
+        MethodError: its notes are not what JSON keeps.
+    """
     try:
-        json.dumps(notes)
+        json.dumps(getattr(state, "notes", None))
     except (TypeError, ValueError) as error:
-        found = f"names a method whose {where} cannot be stored ({error})"
+        found = f"names a method whose notes of the state cannot be stored ({error})"
         problem = f"{found}; notes are numbers, texts, lists and dicts, tensors belong into memo"
         raise MethodError("name", problem) from None
+    return state

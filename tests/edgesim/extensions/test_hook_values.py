@@ -42,7 +42,7 @@ VALUES = {  # the hook, and what is said about it
         r"w of the state, gives Tensor \[\d{4}\] of torch.float64; return one of torch.float32"
     ),
     STATE.format("observe", "notes={'x': torch.zeros(3)}"): (
-        r"observe, notes of the state, cannot be stored \(Object of type Tensor is not JSON"
+        r"whose notes of the state cannot be stored \(Object of type Tensor is not JSON"
     ),
     PHASE.format("lr=torch.ones(3)"): r"lr of Phase, gives Tensor \[3\]; return a tensor \[\d{4}",
     PHASE.format("penalty=lambda v: v"): (
