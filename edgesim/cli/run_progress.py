@@ -106,10 +106,13 @@ def _round_bar(target: Console) -> Progress:
 
 
 def _facts(event: dict[str, Any]) -> str:
-    """Such as ``12.5 s simulated, accuracy 0.83``."""
+    """Such as ``12.5 s simulated, accuracy 0.83``; with real targets the loss."""
     facts = [f"{event['time_s']:.4g} s simulated"] if is_known(event.get("time_s")) else []
     if is_known(event.get("accuracy")):
         facts.append(f"accuracy {event['accuracy']:.3f}")
+    elif is_known(event.get("loss")):
+        facts.append(f"loss {event['loss']:.4g}")
+    facts += [f"{name} {value:.4g}" for name, value in event.get("metrics", {}).items()]
     return ", ".join(facts)
 
 
@@ -137,10 +140,11 @@ def _summary_table(summaries: Sequence[dict[str, Any]]) -> Table:
     table.add_column("scheme")
     if seeded := len({each.get("seed") for each in summaries}) > 1:
         table.add_column("seed", justify="right")
-    columns = [measured, "latency ms", "late %", "sent", "energy J"]
+    own = list(dict.fromkeys(name for each in summaries for name in each.get("final_metric", {})))
+    columns = [measured, *own, "latency ms", "late %", "sent", "energy J"]
     add_number_columns(table, [*columns, *(f"s to {target}" for target in targets)])
     for each in summaries:
-        table.add_row(*map(Text, _summary_cells(each, measured, targets, seeded)))
+        table.add_row(*map(Text, _summary_cells(each, measured, own, targets, seeded)))
     return table
 
 
@@ -151,13 +155,14 @@ def measure_of(summaries: Sequence[dict[str, Any]]) -> str:
 
 
 def _summary_cells(
-    each: dict[str, Any], measured: str, targets: Sequence[str], seeded: bool
+    each: dict[str, Any], measured: str, own: Sequence[str], targets: Sequence[str], seeded: bool
 ) -> list[str]:
     reached = [(each["targets"].get(target) or {}).get("time_s") for target in targets]
     return [
         str(each.get("scheme") or each.get("method") or ""),
         *([str(each["seed"])] if seeded else []),
         number(each.get(f"final_{measured}"), ".3f" if measured == "accuracy" else ".4g"),
+        *(number(each.get("final_metric", {}).get(name), ".4g") for name in own),
         number(each.get("mean_latency_s"), ".2f", 1e3),
         number(each.get("late_share"), ".1f", 100),
         bits(each.get("bits_up")),

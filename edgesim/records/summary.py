@@ -9,7 +9,7 @@ import numpy as np
 
 from edgesim.errors import counted
 from edgesim.records.costs_over_time import UNCLOSED, share_until
-from edgesim.records.table_files import Columns
+from edgesim.records.table_files import SCHEMAS, Columns
 
 ROUNDING = 1e-12  # relative, of a mean of accuracies
 
@@ -62,7 +62,7 @@ def summarise(
     """The part of summary.json that follows from the tables; what does not exist is null.
 
     Args:
-        rounds: columns of the table rounds.
+        rounds: columns of the table rounds; beside those of all runs the task's own metric.
         targets: accuracies whose time, bits and joules are reported.
         threshold_s: T_th, s; None: none.
         spans: columns of the table spans.
@@ -70,10 +70,12 @@ def summarise(
     column = {name: np.asarray(values, float) for name, values in rounds.items()}
     seen = np.flatnonzero(~np.isnan(column["accuracy"]))
     selected = column["selected"].sum()
+    own = {name: _last(column[name]) for name in column if name not in SCHEMAS["rounds"]}
     return {
         "latency_threshold_s": threshold_s,
         "final_accuracy": _last(column["accuracy"]),
         "final_loss": _last(column["loss"]),
+        **({"final_metric": own} if own else {}),
         "best_accuracy": float(column["accuracy"][seen].max()) if seen.size else None,
         "targets": {f"{target:.12g}": to_target(rounds, target, spans) for target in targets},
         "time_s": float(column["time_s"][-1]),

@@ -72,6 +72,9 @@ def _problem(key: str, value: Any) -> str:
     if key == "targets":
         right = isinstance(value, dict) and all(map(_is_target, value.items()))
         return "" if right else "accuracies with round, time_s, bits and energy_j belong there"
+    if key == "final_metric":
+        right = isinstance(value, dict) and all(map(_is_number, value.values()))
+        return "" if right else "a number or nothing belongs there for each metric"
     if key == "weights":
         right = isinstance(value, dict) and all(map(_is_amount, value.values()))
         return "" if right else "numbers of weights belong there"
@@ -82,8 +85,9 @@ def _problem(key: str, value: Any) -> str:
         right = value is None or _is_amount(value)
         return "" if right else "seconds or nothing belong there"
     if key in NUMBER_COLUMNS:
-        right = value is None or (type(value) in (int, float) and abs(value) <= MAX_NUMBER)
-        return "" if right else f"nothing or a number up to {MAX_NUMBER:g} belongs there"
+        return (
+            "" if _is_number(value) else f"nothing or a number up to {MAX_NUMBER:g} belongs there"
+        )
     return ""
 
 
@@ -99,6 +103,10 @@ def _is_target(item: tuple[str, Any]) -> bool:
     )
 
 
+def _is_number(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and abs(value) <= MAX_NUMBER)
+
+
 def _is_amount(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= MAX_NUMBER
 
@@ -111,6 +119,7 @@ def summary_row(summary: dict[str, Any]) -> dict[str, float | int | None]:
     """
     flat = {**summary, "weights": summary.get("weights", {}).get("total")}
     row = {name: flat.get(name) for name in (*COUNT_COLUMNS, *NUMBER_COLUMNS)}
+    row |= {f"final_{name}": value for name, value in summary.get("final_metric", {}).items()}
     for target, reached in summary.get("targets", {}).items():
         for name, column in TARGET_COLUMNS.items():
             row[column.format(target)] = (reached or {}).get(name)

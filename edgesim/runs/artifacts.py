@@ -112,7 +112,7 @@ def summary_of(
         "warnings": warnings,
         "stretched_rounds": log.stretched_rounds,
         **summarise(
-            log.columns("rounds"),
+            log.tables["rounds"],
             scenario.evaluate.targets,
             scenario.budget.latency_threshold_s,
             log.columns("spans"),

@@ -12,7 +12,7 @@ from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.records.event_log import EventLog
 from edgesim.records.summary import divergence_warnings
 from edgesim.scenario.loader import Scenario
-from fl.contracts import AtWork, Observer, Scores, State
+from fl.contracts import METRIC, AtWork, Observer, Scores, State
 
 Progress = Callable[[dict[str, Any]], None]
 PROGRESS_COLUMNS = (
@@ -106,7 +106,11 @@ class Recorder(Observer):
                 more, facts["at_work"] = at_work()
                 arrays = arrays | more
             self.folder.save(g, row["time_s"], arrays, facts, rows)
-        self.report("round", round=g, **{name: row[name] for name in PROGRESS_COLUMNS})
+        shown = {name: row[name] for name in PROGRESS_COLUMNS}
+        measures = zip(rows["measures"]["name"], rows["measures"]["value"], strict=True)
+        if own := {n.removeprefix(METRIC): v for n, v in measures if n.startswith(METRIC)}:
+            shown["metrics"] = own
+        self.report("round", round=g, **shown)
         if math.isinf(row["loss"]) and not self._diverged:
             self._diverged = True
             self.report("warning", text=self.divergence()[0])

@@ -105,6 +105,12 @@ def test_real_targets_have_a_loss_and_no_accuracy():
     assert (summary["final_accuracy"], summary["final_loss"]) == (None, 0.5)
 
 
+def test_a_metric_of_the_task_has_its_last_value():
+    assert "final_metric" not in summarise(ROUNDS, (), None, SPANS)
+    summary = summarise(ROUNDS | {"r2": [0.1, 0.3, nan], "f1": [nan] * 3}, (), None, SPANS)
+    assert summary["final_metric"] == {"r2": 0.3, "f1": None}
+
+
 def test_trace_has_a_track_per_device_and_resource():
     spans = {
         "round": [0, 0],

@@ -46,6 +46,8 @@ def parquet(folder, name, change):
         ("warnings", [3]),
         ("stretched_rounds", "x"),
         ("weights", {"total": "many"}),
+        ("final_metric", {"r2": "high"}),
+        ("final_metric", 0.5),
     ],
 )
 def test_a_summary_with_the_wrong_kind_of_value(run, key, value):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 from edgesim import load, load_run, simulate
+from edgesim.cli.run_progress import RunProgress, print_runs
 from edgesim.errors import RunError, ScenarioError
 from edgesim.records.table_files import ROUNDS
 
@@ -95,6 +98,22 @@ def test_a_metric_is_the_last_column_of_the_rounds(real, tmp_path):
     assert lines[0].endswith(",within") and lines[2].endswith(f",{run.rounds.within[1]}")
     again = load(tmp_path / "run/scenario.yaml")
     assert simulate(again, allow_code=True).rounds.equals(run.rounds)
+
+
+def test_the_last_value_of_a_metric_is_among_the_results_of_a_run(real, tmp_path, capsys):
+    events = []
+    run = real("learning.metric=./my.py:within", out=tmp_path / "run", progress=events.append)
+    last = float(run.rounds.within.iloc[-1])
+    assert run.summary["final_metric"] == {"within": last}
+    assert load_run(tmp_path / "run").points["final_within"].tolist() == [last]
+    told = [event["metrics"]["within"] for event in events if event["kind"] == "round"]
+    assert told == run.rounds.within.tolist()
+    with RunProgress("ours") as progress:
+        progress(next(event for event in events[::-1] if event["kind"] == "round"))
+    print_runs([("ours", run)])
+    shown = capsys.readouterr().out
+    assert f"loss {run.rounds.loss.iloc[-1]:.4g}, within {last:.4g}\n" in shown
+    assert re.search(rf"scheme +loss within .*\n *fedavg +\S+ +{last:.4g} ", shown), shown
 
 
 def test_a_loss_of_ones_own_is_minimised(real):
