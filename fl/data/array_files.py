@@ -12,7 +12,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from fl.data.own_data import NEEDED, OPTIONAL, StoredArray, samples_of
+from fl.data.given_arrays import NEEDED
+from fl.data.own_data import OPTIONAL, samples_of
+from fl.data.own_labels import StoredArray
 from fl.data.samples import Samples
 from fl.errors import DataError
 from fl.regular_files import MAX_DATA_BYTES, open_regular

@@ -10,7 +10,8 @@ import torch
 from torch.utils.data import TensorDataset
 
 from fl.data.array_files import is_array_file, npz, read_array_files
-from fl.data.own_data import NEEDED, own_arrays, own_samples
+from fl.data.given_arrays import NEEDED
+from fl.data.own_data import own_arrays, own_samples
 from fl.errors import DataError
 
 GREY = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
