@@ -15,8 +15,6 @@ from solvers.arrays import Array, Mask
 from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
 from solvers.solution import InfeasibleError
 
-NAMED = 8  # devices that an error names
-
 
 def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, Array]:
     """Lower and upper bounds of the shares [K]; the lower ones add up to at most 1.
@@ -109,10 +107,7 @@ def infeasible_error(low: Array, extra_s: float, whole: str = "") -> InfeasibleE
     """
     needed = float(low.sum())
     devices = np.flatnonzero(low > 1) if (low > 1).any() else np.flatnonzero(low > 0)
-    names = ", ".join(str(k) for k in devices[:NAMED])
-    if len(devices) > NAMED:
-        names += f" and {len(devices) - NAMED} more"
-    who = f"devices {names} need" if len(devices) > 1 else f"device {names} needs"
+    who = "devices {} need" if len(devices) > 1 else "device {} needs"
     need = f"{needed:.6g} times the band{whole}"
     if not np.isfinite(needed):
         need = "more time than there is, with any band"

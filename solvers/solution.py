@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from solvers.arrays import Array
 from solvers.problem import PruningProblem
+
+NAMED = 8  # devices that an error names
 
 
 class SolverError(Exception):
@@ -15,15 +18,27 @@ class SolverError(Exception):
 class InfeasibleError(SolverError, ValueError):
     """The least shares do not fit into the band.
 
-    Attributes:
+    Args:
+        sentence: with ``{}`` where the devices are named.
         devices: indices of the devices that do not fit.
         extra_s: least time, added to every slack, with which all fit, s.
     """
 
-    def __init__(self, message: str, devices: tuple[int, ...], extra_s: float) -> None:
-        super().__init__(message)
-        self.devices = devices
-        self.extra_s = extra_s
+    def __init__(self, sentence: str, devices: tuple[int, ...], extra_s: float) -> None:
+        # SimPy makes errors of processes again from their arguments
+        super().__init__(sentence, devices, extra_s)
+        self.sentence, self.devices, self.extra_s = sentence, devices, extra_s
+
+    def __str__(self) -> str:
+        names = ", ".join(map(str, self.devices[:NAMED]))
+        if len(self.devices) > NAMED:
+            names += f" and {len(self.devices) - NAMED} more"
+        return self.sentence.replace("{}", names)
+
+    def of(self, numbers: Sequence[int] | Array) -> InfeasibleError:
+        """The same error with the devices' own numbers, given by index [K]."""
+        devices = tuple(int(numbers[k]) for k in self.devices)
+        return InfeasibleError(self.sentence, devices, self.extra_s)
 
 
 class UncertifiedError(SolverError, RuntimeError):

@@ -17,6 +17,7 @@ from edgesim.network.cell import Cell
 from edgesim.records.event_log import EventLog
 from edgesim.records.table_files import Columns
 from fl.contracts import AtWork, JobTrainer, MethodHooks, Observer, Scores, State
+from solvers import InfeasibleError
 
 Events = Generator[simpy.Event, Any, State]
 
@@ -69,7 +70,10 @@ class EdgeServer:
         self.loop.log.attach(self.env)
         yield from self._transfer("down", transfers)
         for local in range(g * self.local_rounds, (g + 1) * self.local_rounds):
-            state = yield from self.loop.next_version(local, state, is_last=False)
+            try:
+                state = yield from self.loop.next_version(local, state, is_last=False)
+            except InfeasibleError as short:
+                raise short.of(self.edge.members) from short
         yield from self._transfer("up", transfers)
         return state
 

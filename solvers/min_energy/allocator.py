@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.arrays import Array
-from solvers.deadline_feasibility import NAMED, fitting_bounds, seconds_rounded_up
+from solvers.deadline_feasibility import fitting_bounds, seconds_rounded_up
 from solvers.min_energy.band_price import band_filling_shares
 from solvers.min_energy.energy_certificate import (
     OPTIMALITY_TOLERANCE,
@@ -126,10 +126,9 @@ def least_shares(problem: PruningProblem) -> Array:
     try:
         return fitting_bounds(replace(problem, rho_max=problem.rho_min, levels=None))[0]
     except InfeasibleError as short:
-        names = ", ".join(map(str, short.devices[:NAMED]))
-        who, shares = f"device {names} is", "share"
+        who, shares = "device {} is", "share"
         if len(short.devices) > 1:
-            who, shares = f"devices {names} are", "shares"
+            who, shares = "devices {} are", "shares"
         raise InfeasibleError(
             f"At full clock and power {who} late with any {shares} of the band; "
             f"give {seconds_rounded_up(short.extra_s)} s more time or raise rho_min.",

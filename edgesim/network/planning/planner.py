@@ -139,10 +139,10 @@ class Planner:
                 found = settled(found, turn, uploads, times, full_hz)
             elif given is None and self.gains.follow_shares:
                 found = settled_at_instant(found, turn, uploads, window_s, band)
-        except InfeasibleError:
+        except InfeasibleError as short:
             if band < 1.0:
                 return RoundPlan((), budget_s=self.budget_s)
-            raise
+            raise short.of(here) from short
         if band < 1.0:
             return self._beside_promises(found, here, left_out, demand, view, band)
         problem, gain, answer, extra_s, unsettled = found

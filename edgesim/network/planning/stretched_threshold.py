@@ -47,7 +47,7 @@ def allocate(
             missing = seconds_rounded_up(extra_s)
             message = f"the threshold of {budget_s:g} s is {missing} s too short"
             raise InfeasibleError(
-                message if before_s else str(short), short.devices, extra_s
+                message if before_s else short.sentence, short.devices, extra_s
             ) from short
         stretched = replace(problem, slack_s=problem.slack_s + short.extra_s)
         return allocator(stretched), extra_s
@@ -68,9 +68,9 @@ def refuse_late(
     over_s = problem.finish_s(answer.share, answer.rho) - (problem.slack_s - before_s)
     late = np.flatnonzero(over_s > 1e-6 * budget_s)
     if late.size:
-        names, worst_s = ", ".join(map(str, devices[late])), float(over_s.max())
+        worst_s = float(over_s.max())
         message = (
-            f"device{'s' * (late.size > 1)} {names} would be up to {worst_s:.6g} s later "
+            f"device{'s' * (late.size > 1)} {{}} would be up to {worst_s:.6g} s later "
             f"than the threshold of {budget_s:g} s"
         )
         raise InfeasibleError(message, tuple(devices[late].tolist()), worst_s)

@@ -72,7 +72,7 @@ def feasibility_table(
     try:
         plan = cell.plan(demand.without(others.devices), view)
     except InfeasibleError as error:
-        refused = infeasible_sentence(error)
+        refused = infeasible_sentence(error if numbers is None else error.of(numbers))
         plan = RoundPlan((), budget_s=view.budget_s)
     if plan.budget_s > view.budget_s:
         warnings.append(

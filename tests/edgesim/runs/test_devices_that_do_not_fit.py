@@ -1,0 +1,55 @@
+"""With when_infeasible: stop a sentence names devices by their numbers in the scenario."""
+
+import re
+
+import pytest
+
+from edgesim.errors import InfeasibleScenarioError
+from edgesim.runs.run import feasibility, simulate
+from edgesim.scenario.loader import load
+
+WEAK = """\
+name: weak
+rounds: 40
+network: {bandwidth: 350 kHz, noise: -110 dBm,
+          channel: {path_loss: {model: constant, loss: [80 dB, 80 dB, 99 dB, 99 dB]}}}
+devices: [{count: 4, tx_power: 20 dBm, cpu: {frequency: 1 GHz, cycles_per_weight: 1}}]
+budget: {latency_threshold: 150 ms}
+allocation: {solver: kkt, when_infeasible: stop}
+learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
+"""
+EDGES = "tiers={edges: [{}, {}], association: list, members: [1, 1, 0, 0]}"
+FADING = "network.channel.fading={kind: rayleigh, coherence: 20 ms}"
+
+
+@pytest.fixture
+def weak(tmp_path):
+    path = tmp_path / "weak.yaml"
+    path.write_text(WEAK, encoding="utf-8")
+    return lambda *options: load(path, list(options))
+
+
+def test_they_are_those_that_the_round_asks(weak):
+    some = "learning.method.participants=2", "network.bandwidth=100 kHz", "rounds=1"
+    asked = simulate(weak(*some, "allocation.when_infeasible=stretch"), seed=1).device_rounds.device
+    assert asked.tolist() != [0, 1]
+    with pytest.raises(InfeasibleScenarioError) as refused:
+        simulate(weak(*some), seed=1)
+    assert f"devices {asked[0]}, {asked[1]} need" in str(refused.value)
+
+
+@pytest.mark.parametrize("solver", ["kkt", "equal", "energy"])
+def test_they_have_their_numbers_in_the_whole_network_with_edges(weak, solver):
+    far = "network.channel.path_loss.loss=[80 dB, 80 dB, 130 dB, 80 dB]"
+    note = feasibility(weak(EDGES, f"allocation.solver={solver}", far)).note
+    assert re.search(r"device 2 (needs|is late|would be)", note)
+    assert re.search(r"edge 1: all 2 devices can take part", note)
+
+
+@pytest.mark.parametrize("solver", ["kkt", "equal"])
+def test_an_edge_that_cannot_meet_the_threshold_later_stops_the_run_with_a_sentence(weak, solver):
+    done = []
+    scenario = weak(EDGES, FADING, f"allocation.solver={solver}")
+    with pytest.raises(InfeasibleScenarioError, match=r"devices? (2|3|2, 3) (would|need)"):
+        simulate(scenario, seed=0, progress=done.append)
+    assert done
