@@ -106,7 +106,8 @@ def infeasible_sentence(error: InfeasibleError) -> str:
     sentence = str(error).rstrip(".")
     if math.isinf(error.extra_s):
         return sentence
-    return f"{sentence}; or write allocation.when_infeasible: stretch"
+    also = "or " if ";" in sentence else ""  # beside what it proposes itself
+    return f"{sentence}; {also}write allocation.when_infeasible: stretch"
 
 
 def first_ten(devices: list[int]) -> str:

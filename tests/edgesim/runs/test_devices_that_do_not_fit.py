@@ -53,3 +53,10 @@ def test_an_edge_that_cannot_meet_the_threshold_later_stops_the_run_with_a_sente
     with pytest.raises(InfeasibleScenarioError, match=r"devices? (2|3|2, 3) (would|need)"):
         simulate(scenario, seed=0, progress=done.append)
     assert done
+
+
+@pytest.mark.parametrize(("solver", "advice"), [("kkt", "; or write "), ("equal", "s; write ")])
+def test_a_longer_threshold_is_proposed_beside_other_advice_or_alone(weak, solver, advice):
+    note = feasibility(weak("network.bandwidth=100 kHz", f"allocation.solver={solver}")).note
+    assert note.count(" write ") == 1
+    assert f"{advice}allocation.when_infeasible: stretch" in note
