@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from edgesim.sweep.point_task import (
+from edgesim.sweep.sweep_folder import FAILED, SweepFolder
+from edgesim.sweep.sweep_point import SweepPoint
+from edgesim.sweep.workers.point_task import (
     DIED,
     ENDED,
     ROUND,
@@ -15,8 +17,6 @@ from edgesim.sweep.point_task import (
     SimulateOptions,
     WorkerEvent,
 )
-from edgesim.sweep.sweep_folder import FAILED, SweepFolder
-from edgesim.sweep.sweep_point import SweepPoint
 
 MAX_TRIES = 3  # of a point whose processes die
 WAIT_S = 0.5  # longest time between two refreshes of what is shown

@@ -118,7 +118,7 @@ def test_runs_of_the_tour(command, monkeypatch, tmp_path):
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.split()[1] == "sweep"])
 def test_sweeps_of_the_tour(command, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
+    monkeypatch.setattr("edgesim.sweep.workers.local_workers.LocalWorkers", InProcessWorkers)
     arguments = [word for word in shlex.split(command)[1:] if not word.startswith("rounds=")]
     result = CliRunner().invoke(app, [*arguments, "rounds=2", "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output

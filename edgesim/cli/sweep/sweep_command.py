@@ -28,9 +28,9 @@ from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.stop_signals import cleanup_on_stop
 
 if TYPE_CHECKING:
-    from edgesim.sweep.point_task import SimulateOptions
     from edgesim.sweep.scheduling import Workers
     from edgesim.sweep.sweep_folder import SweepFolder
+    from edgesim.sweep.workers.point_task import SimulateOptions
 
 VALUES_HELP = (
     "Keys to vary, such as rounds=10,20; budget.latency_threshold='range(15ms,30ms,5ms)'; "
@@ -101,9 +101,9 @@ def sweep(
         from edgesim.cli.sweep.chosen_values import select_and_print
         from edgesim.cli.sweep.plan_and_end import print_end, print_plan, print_start
         from edgesim.runs.tensorboard_log import check_tensorboard
-        from edgesim.sweep.dask_workers import check_distributed
         from edgesim.sweep.sweep_folder import SweepFolder, refuse_unusable_sweep
         from edgesim.sweep.sweep_plan import plan_sweep
+        from edgesim.sweep.workers.dask_workers import check_distributed
         from fl.worker_threads import available_cores
 
         if tensorboard:
@@ -187,10 +187,10 @@ def _start_workers(
     report: Callable[[str], None],
 ) -> Workers:
     if backend is Backend.dask:
-        from edgesim.sweep.dask_workers import DaskWorkers
+        from edgesim.sweep.workers.dask_workers import DaskWorkers
 
         return DaskWorkers(count, scheduler, report, longest_wait_s)
-    from edgesim.sweep.local_workers import LocalWorkers
+    from edgesim.sweep.workers.local_workers import LocalWorkers
 
     return LocalWorkers(count)
 

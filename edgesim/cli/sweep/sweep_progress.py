@@ -14,10 +14,10 @@ from rich.text import Text
 
 from edgesim.cli.console import console, is_known, print_line
 from edgesim.errors import counted
-from edgesim.sweep.point_task import PointOutcome
 from edgesim.sweep.sweep_folder import DONE, FAILED, INFEASIBLE, MISSING, SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint
 from edgesim.sweep.time_estimate import in_words
+from edgesim.sweep.workers.point_task import PointOutcome
 
 REFRESH_S = 0.2
 

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
-from edgesim.sweep.point_task import ENDED, WorkerEvent, carry_out
+from edgesim.sweep.workers.point_task import ENDED, WorkerEvent, carry_out
 from tests.conftest import ENDLESS, TIMED
 
 ROOT = Path(__file__).parents[3]
@@ -59,7 +59,7 @@ class InProcessWorkers:
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
+    monkeypatch.setattr("edgesim.sweep.workers.local_workers.LocalWorkers", InProcessWorkers)
     for name, text in (("tiny", COUNTED), ("two", COUNTED + SCHEMES), ("block", COUNTED + BLOCK)):
         (tmp_path / f"{name}.yaml").write_text(text)
     return tmp_path
@@ -95,7 +95,7 @@ def ended_here(folder):
     """Carry the sweep out in this process, or what is left of it; gives what it printed."""
     sweep = ["sweep", str(folder / "long.yaml"), "--out", str(folder / "s"), "--workers", "1"]
     with pytest.MonkeyPatch.context() as here:
-        here.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
+        here.setattr("edgesim.sweep.workers.local_workers.LocalWorkers", InProcessWorkers)
         result = CliRunner().invoke(app, sweep)
     assert (result.exit_code, result.stderr) == (0, "")
     return result.stdout

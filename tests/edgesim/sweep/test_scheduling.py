@@ -2,10 +2,10 @@
 
 import pytest
 
-from edgesim.sweep.point_task import DIED, ENDED, PointOutcome, WorkerEvent
 from edgesim.sweep.scheduling import PointScheduler, grouped
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
+from edgesim.sweep.workers.point_task import DIED, ENDED, PointOutcome, WorkerEvent
 
 
 class Scripted:

@@ -15,11 +15,11 @@ from edgesim.results.best_validation import Candidate, Choice
 from edgesim.runs.run import prepare
 from edgesim.scenario.loader import load
 from edgesim.sweep import timed_round
-from edgesim.sweep.point_task import PointOutcome
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
 from edgesim.sweep.time_estimate import estimate
 from edgesim.sweep.timed_round import RoundTimes
+from edgesim.sweep.workers.point_task import PointOutcome
 from fl.stored_files import BLANK, sealed
 
 

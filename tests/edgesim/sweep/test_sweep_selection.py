@@ -41,7 +41,7 @@ def test_the_choice_is_shown_and_can_be_run(tmp_path, monkeypatch):
     from tests.edgesim.sweep.conftest import InProcessWorkers
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edgesim.sweep.local_workers.LocalWorkers", InProcessWorkers)
+    monkeypatch.setattr("edgesim.sweep.workers.local_workers.LocalWorkers", InProcessWorkers)
     Path("scenario.yaml").write_text(SCENARIO)
     options = ("learning.validation=0.2", "--out", "tuned", "--select", "best-validation")
     result = command("evaluate.every=2", "~clock", *options)

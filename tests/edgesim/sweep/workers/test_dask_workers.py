@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 from edgesim.errors import RunError
-from edgesim.sweep.dask_workers import DaskWorkers
 from edgesim.sweep.scheduling import PointScheduler
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
+from edgesim.sweep.workers.dask_workers import DaskWorkers
 
 
 def pids(backend):
@@ -55,7 +55,7 @@ def test_a_scheduler_without_workers_is_reported_and_not_waited_for_longer_than_
     tmp_path, monkeypatch, long_sweep, deserted
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edgesim.sweep.dask_workers.SAY_AFTER_S", 0.0)
+    monkeypatch.setattr("edgesim.sweep.workers.dask_workers.SAY_AFTER_S", 0.0)
     (tmp_path / "long.yaml").write_text(long_sweep.text)
     dask = ["--backend", "dask", "--scheduler", deserted, "--wait-for-workers"]
     result = CliRunner().invoke(app, ["sweep", "long.yaml", *dask, "500 ms"])

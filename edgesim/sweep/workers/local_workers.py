@@ -17,7 +17,7 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.resource_tracker import ensure_running
 
 from edgesim.stop_signals import process_starts
-from edgesim.sweep.point_task import DIED, ENDED, ROUND, PointTask, WorkerEvent, carry_out
+from edgesim.sweep.workers.point_task import DIED, ENDED, ROUND, PointTask, WorkerEvent, carry_out
 
 QUIET_TRACKER = "ignore:resource_tracker"  # an option of Python for processes that are started
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

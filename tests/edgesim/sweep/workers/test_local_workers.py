@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.sweep.local_workers import LocalWorkers
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
+from edgesim.sweep.workers.local_workers import LocalWorkers
 
 
 def children(pid):

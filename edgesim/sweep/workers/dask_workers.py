@@ -18,8 +18,8 @@ from queue import Empty, Queue
 from typing import Any
 
 from edgesim.errors import RunError
-from edgesim.sweep.local_workers import interrupts_blocked, one_thread_each
-from edgesim.sweep.point_task import (
+from edgesim.sweep.workers.local_workers import interrupts_blocked, one_thread_each
+from edgesim.sweep.workers.point_task import (
     DIED,
     ENDED,
     ROUND,

@@ -1,0 +1,1 @@
+"""Where points of a sweep are carried out: processes of this machine, or workers of dask."""
