@@ -20,6 +20,7 @@ from edgesim.records.checkpoint.usable_folder import FolderError, refuse_unusabl
 from edgesim.results.loaded_results import write_sweep_table
 from edgesim.results.sweep_file import SWEEP_TABLE
 from edgesim.runs.scheme_position import renew_scheme_position
+from edgesim.sweep.shorter_runs import ShorterRun, shorter_runs
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
 from fl.stored_files import BLANK, sealed
@@ -42,6 +43,7 @@ class SweepFolder:
         self.status: dict[str, tuple[str, str | None]] = {
             point.id: self._found(point) for point in plan.points
         }
+        self.shorter: dict[str, ShorterRun] = {}
         self._lock: Any = None
 
     def of(self, point: SweepPoint) -> Path:
@@ -64,6 +66,25 @@ class SweepFolder:
 
     def with_status(self, status: str) -> list[SweepPoint]:
         return [point for point in self.plan.points if self.status[point.id][0] == status]
+
+    def look_for_shorter(self, data: str | None = None, allow_code: bool = False) -> None:
+        """Find the points that go on from a run of an earlier sweep; see `shorter_runs`."""
+        folders = [path for known, path in self._known.items() if known not in self.status]
+        new = [point for point in self.to_run() if not self.of(point).exists()]
+        self.shorter = shorter_runs(new, folders, data, allow_code)
+
+    def rounds_left(self, point: SweepPoint) -> int:
+        """Rounds of a point that no run of an earlier sweep has."""
+        begun = self.shorter.get(point.id)
+        return point.scenario.rounds - (begun.rounds if begun else 0)
+
+    def begin(self, point: SweepPoint) -> None:
+        """Copy what a point goes on from into its folder, if there is something."""
+        if run := self.shorter.get(point.id):
+            try:
+                run.copy_state(self.of(point), self.shared)
+            except OSError as error:
+                raise unusable(self.path, error) from error
 
     def open(self) -> None:
         """Make the folder and write into it what is planned.

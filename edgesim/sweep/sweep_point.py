@@ -77,11 +77,23 @@ def check_point(
     with user_errors(scenario):
         check_own_data(setup)
         fingerprint, group = result_digest(setup), training_digest(setup)
-    code = code_digest(type(setup.method))
-    content = json.dumps([fingerprint, scenario.name, scenario.scheme, code])
-    identity = hashlib.sha256(content.encode()).hexdigest()[:16]
-    flops = training_flops(setup)
+    identity, flops = identity_of_point(setup, fingerprint), training_flops(setup)
     return SweepPoint(identity, scenario, values, group, fingerprint, infeasible, flops)
+
+
+def identity_of_point(setup: Setup, fingerprint: str | None = None) -> str:
+    """The `SweepPoint.id` of a run.
+
+    Args:
+        setup: of the run.
+        fingerprint: its `result_digest`, where that is known.
+    """
+    code = code_digest(type(setup.method))
+    scenario = setup.scenario
+    content = json.dumps(
+        [fingerprint or result_digest(setup), scenario.name, scenario.scheme, code]
+    )
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def training_flops(setup: Setup) -> float:

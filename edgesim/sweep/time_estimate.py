@@ -39,7 +39,7 @@ def estimate(
     times: dict[tuple, RoundTimes] = {}
     seconds, sources = 0.0, set()
     for point in todo:
-        rounds, like = point.scenario.rounds, kind(point)
+        rounds, like = folder.rounds_left(point), kind(point)
         if like in known:
             sources.add("finished points of the same method")
             seconds += POINT_S + rounds * known[like]
@@ -50,7 +50,7 @@ def estimate(
         sources.add(STEPS if trained else "the mean time of a round")
         engine_s = rounds * (ROUND_S + DEVICE_S * point.scenario.device_count)
         training_s = rounds * times[like].training_s
-        evaluation_s = evaluations(point.scenario) * times[like].evaluation_s
+        evaluation_s = evaluations(point.scenario, rounds) * times[like].evaluation_s
         seconds += POINT_S + engine_s + training_s + evaluation_s
     return WORKER_S * bool(todo) + seconds / max(1, workers), " and ".join(sorted(sources))
 
@@ -101,7 +101,7 @@ def groups(points: Sequence[SweepPoint]) -> int:
     return len({point.group for point in points if point.group is not None})
 
 
-def evaluations(scenario: Scenario) -> int:
-    """Of a run; the most that there can be, one a round, where `evaluate.every` is a time."""
+def evaluations(scenario: Scenario, rounds: int) -> int:
+    """In so many rounds; at most one in each where `evaluate.every` is a time."""
     every = scenario.evaluate.every
-    return -(-scenario.rounds // every) if isinstance(every, int) else scenario.rounds
+    return -(-rounds // every) if isinstance(every, int) else rounds

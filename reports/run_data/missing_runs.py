@@ -63,7 +63,7 @@ def _missing_point(point: dict[str, Any], half_done: bool) -> MissingRun:
 
 def superseded_runs(found: RunFolders, reported: Collection[Path]) -> list[MissingRun]:
     """Finished runs that gave way to another one of the same scheme and seed."""
-    reason = "another run of the same scheme and seed is reported"
+    reason = "another run of the same scheme and seed, or one with more rounds, is reported"
     rest = [folder for folder in found.finished if folder not in reported]
     return [MissingRun(folder.name, "", "superseded", reason) for folder in rest]
 

@@ -101,7 +101,7 @@ def group_runs(
 ) -> list[Scheme]:
     """`load_schemes` of runs that are read already."""
     groups: dict[GroupKey, list[FinishedRun]] = {}
-    for run in runs:
+    for run in _without_beginnings(runs, listed) if listed else runs:
         scenario = json.dumps(sorted(flat_without_targets(run.scenario).items()))
         groups.setdefault((*scheme_and_scenario(run), scenario), []).append(run)
     places = {folder: i for i, folder in enumerate(listed)}
@@ -202,6 +202,24 @@ def target_accuracies(schemes: Sequence[Scheme]) -> list[float]:
     """The target accuracies of all runs, smallest first; how far one got is read of its rounds."""
     runs = [run for scheme in schemes for run in scheme.runs]
     return sorted({float(target) for run in runs for target in run.summary["targets"]})
+
+
+def _without_beginnings(runs: Sequence[FinishedRun], listed: Collection[Path]) -> list[FinishedRun]:
+    """Without the runs from which a listed one went on: they have fewer rounds, else the same."""
+    kinds: list[tuple[tuple, int]] = []
+    most: dict[tuple, int] = {}
+    for run in runs:
+        flat = flat_without_targets(run.scenario)
+        length = int(flat.pop("rounds", run.summary["rounds"]))
+        kind = (*scheme_and_scenario(run), run.seed, json.dumps(sorted(flat.items())))
+        kinds.append((kind, length))
+        if run.folder.resolve() in listed:
+            most[kind] = max(length, most.get(kind, 0))
+    return [
+        run
+        for run, (kind, length) in zip(runs, kinds, strict=True)
+        if length >= most.get(kind, 0) or run.folder.resolve() in listed
+    ]
 
 
 def _without_superseded(group: list[FinishedRun], listed: Collection[Path]) -> list[FinishedRun]:

@@ -24,6 +24,14 @@ def print_start(folder: SweepFolder) -> None:
         are = "is" if every == 1 else "are"
         done = f"{every - todo} of {counted(every, 'point')} {are} finished already"
         print_line(f"{done}, {todo} to run")
+    print_shorter(folder)
+
+
+def print_shorter(folder: SweepFolder) -> None:
+    """How many points go on from runs that had fewer rounds; nothing if none does."""
+    for rounds, count in sorted(Counter(run.rounds for run in folder.shorter.values()).items()):
+        go = "goes" if count == 1 else "go"
+        print_line(f"{counted(count, 'point')} {go} on from {counted(rounds, 'round')} run before")
 
 
 def print_end(folder: SweepFolder, seconds: float, quiet: bool) -> None:
@@ -36,12 +44,10 @@ def print_end(folder: SweepFolder, seconds: float, quiet: bool) -> None:
         print_line(f"{counts(folder)}, in {in_words(seconds)}")
         if left := folder.leftovers():
             place = f"{folder.path}/points"
-            what = (
-                "1 run of an earlier sweep lies"
-                if left == 1
-                else f"{left} runs of earlier sweeps lie"
-            )
-            print_line(f"{what} in {place} too; a report shows {'it' if left == 1 else 'them'}")
+            one = left == 1
+            what = "1 run of an earlier sweep lies" if one else f"{left} runs of earlier sweeps lie"
+            shown = "it unless a point replaces it" if one else "those that no point replaces"
+            print_line(f"{what} in {place} too; a report shows {shown}")
     print_line(folder.path)
     print_warnings(folder)
 
@@ -91,6 +97,7 @@ def print_plan(
     if not every and len(plan.points) > LISTED:
         print_line(f"and {counted(len(plan.points) - LISTED, 'point')} more (--all shows them)")
     print_line(f"{counted(len(plan.points), 'point')} in {folder.path}, {len(todo)} to run")
+    print_shorter(folder)
     if todo:
         print_line("estimating the time, which may take seconds for each kind of point ...")
         seconds, source = estimate(folder, workers, data, allow_code)

@@ -120,6 +120,7 @@ def sweep(
                 "add learning.validation=0.2"
             )
         folder = SweepFolder(out or Path("runs") / f"{plan.name}-sweep", plan)
+        folder.look_for_shorter(data_folder, allow_code)
         count = workers or available_cores()
         if dry_run:
             print_plan(folder, count, every, data_folder, allow_code)

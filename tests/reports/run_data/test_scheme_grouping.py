@@ -40,7 +40,7 @@ def test_runs_that_differ_in_their_targets_only_are_one_run_with_all_of_them(tmp
     assert [run.folder.name for scheme in schemes for run in scheme.runs] == ["a"]
     assert target_accuracies(schemes) == [0.3, 0.5, 0.8]
     rest = superseded_runs(find_runs([tmp_path]), [given[0]])
-    reason = "another run of the same scheme and seed is reported"
+    reason = "another run of the same scheme and seed, or one with more rounds, is reported"
     assert [(run.what, run.error) for run in rest] == [("b", reason), ("c", reason)]
     again = write_run(tmp_path / "d", targets=("0.3",))
     with pytest.raises(ResultsError, match=r"c and .*d are the same scheme .* same seed 0"):
@@ -55,6 +55,26 @@ def test_other_targets_make_no_other_scheme(tmp_path, write_run):
     ]
     (scheme,) = load_schemes(given, listed=[given[1].resolve()])
     assert scheme.label == "joint" and [run.folder.name for run in scheme.runs] == ["new", "more"]
+
+
+def test_a_listed_run_stands_for_those_from_which_it_went_on(tmp_path, write_run):
+    """Not for one of another seed, with another key changed too, or with more rounds still."""
+    given = [
+        write_run(tmp_path / name, seed=seed, bandwidth=band, extra=f"rounds: {rounds}")
+        for name, seed, band, rounds in (
+            ("short", 0, "200 MHz", 2),
+            ("new", 0, "200 MHz", 4),
+            ("longer", 0, "200 MHz", 5),
+            ("seed", 1, "200 MHz", 2),
+            ("band", 0, "100 MHz", 2),
+        )
+    ]
+    names = lambda schemes: {run.folder.name for each in schemes for run in each.runs}  # noqa: E731
+    everything = {folder.name for folder in given}
+    assert names(load_schemes(given, listed=[given[1].resolve()])) == everything - {"short"}
+    assert names(load_schemes(given)) == everything
+    both = [given[0].resolve(), given[1].resolve()]
+    assert names(load_schemes(given, listed=both)) == everything
 
 
 def test_seeds_of_one_scheme_are_one_scheme(tmp_path, write_run):

@@ -1,0 +1,90 @@
+"""Runs of an earlier sweep that had fewer rounds: points with more of them go on from there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copytree, ignore_patterns, rmtree
+
+from edgesim.errors import ResultsError, RunError, ScenarioError
+from edgesim.records.checkpoint.run_checkpoint import RunFolder
+from edgesim.results.run_files import read_scenario
+from edgesim.runs.run import prepare
+from edgesim.scenario.loader import Scenario
+from edgesim.sweep.sweep_point import SweepPoint, identity_of_point
+
+
+@dataclass(frozen=True)
+class ShorterRun:
+    """A finished run that is the beginning of a point.
+
+    Args:
+        folder: of the run.
+        rounds: how many it has.
+    """
+
+    folder: Path
+    rounds: int
+
+    def copy_state(self, place: Path, workplace: Path) -> None:
+        """Make the folder of a point in which its run goes on; one that is there stays as it is.
+
+        Args:
+            place: of the point's folder.
+            workplace: a folder of the same file system, in which what a kill leaves disturbs
+                nobody.
+        """
+        if place.exists():
+            return
+        half = workplace / place.name
+        rmtree(half, ignore_errors=True)
+        copytree(self.folder / "checkpoint", half / "checkpoint", ignore=ignore_patterns("lock"))
+        os.replace(half, place)
+
+
+def shorter_runs(
+    points: Sequence[SweepPoint], folders: Iterable[Path], data: str | None, allow_code: bool
+) -> dict[str, ShorterRun]:
+    """Id of a point -> the finished run that is its longest beginning; others have none.
+
+    Jobs that overlap the end of a run are interrupted there, so that such a run begins no other.
+
+    Args:
+        points: that have not run.
+        folders: of runs, by the names that a sweep gives them.
+        data: folder of the data files; None: EDGESIM_DATA.
+        allow_code: code of the user's own may run.
+    """
+    known = {folder.name.rpartition("-")[2]: folder for folder in folders}
+    if not (known and points):
+        return {}
+    lengths = {rounds for folder in known.values() if (rounds := _planned_rounds(folder))}
+    found: dict[str, ShorterRun] = {}
+    for point in points:
+        for rounds in sorted(lengths, reverse=True):
+            if rounds >= point.scenario.rounds or point.infeasible:
+                continue
+            shorter = point.scenario.with_rounds(rounds)
+            folder = known.get(_identity_if_it_can_go_on(shorter, data, allow_code) or "")
+            if folder and RunFolder(folder).is_finished():
+                found[point.id] = ShorterRun(folder, rounds)
+                break
+    return found
+
+
+def _identity_if_it_can_go_on(scenario: Scenario, data: str | None, allow_code: bool) -> str | None:
+    try:
+        setup = prepare(scenario, data=data, allow_code=allow_code).setup
+    except (ScenarioError, RunError):  # something in it needs more rounds
+        return None
+    return None if setup.clock.overlapping else identity_of_point(setup)
+
+
+def _planned_rounds(folder: Path) -> int | None:
+    """The `rounds` of a run's scenario, though `stop` may have ended it sooner."""
+    with suppress(ResultsError, KeyError, TypeError, ValueError):
+        return int(read_scenario(folder / "scenario.yaml")[1]["rounds"])
+    return None

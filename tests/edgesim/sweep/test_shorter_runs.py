@@ -1,0 +1,128 @@
+"""A sweep with more rounds goes on from the runs of an earlier one, to the bytes of a new one."""
+
+import json
+from shutil import copytree
+from typing import ClassVar
+
+import pytest
+
+from edgesim.sweep.workers.point_task import ENDED, WorkerEvent, carry_out
+
+SAME = {"checkpoint", "timing.json"}  # not the same: how often states were written, wall times
+
+
+class FirstRounds:
+    """Carries points out in this process; keeps at which round each of them began."""
+
+    begun: ClassVar[list[int]] = []
+
+    def __init__(self, count):
+        self.tasks = []
+        FirstRounds.begun = []
+
+    def capacity(self):
+        return 1
+
+    def start(self, task):
+        self.tasks.append(task)
+
+    def events(self, timeout_s):
+        task = self.tasks.pop()
+        keep = lambda event: event["kind"] == "start" and self.begun.append(event["round"])  # noqa: E731
+        yield WorkerEvent(ENDED, task.id, carry_out(task, keep))
+
+    def close(self):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def first_rounds(folder, monkeypatch):
+    monkeypatch.setattr("edgesim.sweep.workers.local_workers.LocalWorkers", FirstRounds)
+    return FirstRounds
+
+
+def points(out):
+    """Folder -> its files' bytes, of the points that sweep.json lists."""
+    listed = json.loads((out / "sweep.json").read_text())["points"]
+    return {
+        each["folder"]: {
+            file.name: file.read_bytes()
+            for file in (out / each["folder"]).iterdir()
+            if file.name not in SAME
+        }
+        for each in listed
+    }
+
+
+LEARNED = (
+    "learning={dataset: digits, partition: {kind: iid}, model: mlp, batch_size: 20, "
+    "method: {name: fedavg, local_steps: 2}}",
+    "evaluate.every=2",
+    "budget.latency_threshold=20ms,25ms",  # which decides nothing here: training is shared
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keys", [(), LEARNED], ids=["counted", "trained"])
+def test_a_sweep_with_more_rounds_goes_on_to_the_bytes_of_a_new_one(folder, sweep, keys):
+    file = folder / ("two.yaml" if not keys else "tiny.yaml")
+    sweep(file, "rounds=3", *keys, "--seeds", "0-1", "--out", "s")
+    before = points(folder / "s")
+    plan = sweep(file, "rounds=5", *keys, "--seeds", "0-1", "--out", "s", "--dry-run").stdout
+    shown = sweep(file, "rounds=5", *keys, "--seeds", "0-1", "--out", "s").stdout
+    assert "4 points go on from 3 rounds run before" in shown and shown.count("go on") == 1
+    assert "4 points go on from 3 rounds run before" in plan
+    assert FirstRounds.begun == [3] * 4
+    after = points(folder / "s")
+    taken = [json.loads((folder / "s" / name / "timing.json").read_text()) for name in after]
+    assert any(each.get("passes_taken") for each in taken) == bool(keys)
+    sweep(file, "rounds=5", *keys, "--seeds", "0-1", "--out", "new")
+    assert FirstRounds.begun == [0] * 4
+    assert after == points(folder / "new") and not after.keys() & before.keys()
+    kept = {name: (folder / "s" / name / "summary.json").read_bytes() for name in before}
+    assert kept == {name: files["summary.json"] for name, files in before.items()}
+    assert not (folder / "s/shared").exists()
+
+
+@pytest.mark.slow
+def test_it_goes_on_from_the_longest_and_finished_points_stay(folder, sweep):
+    for rounds in (2, 4, 3):
+        sweep("tiny.yaml", f"rounds={rounds}", "--out", "s")
+    sweep("tiny.yaml", "rounds=6", "--seeds", "0-1", "--out", "s")
+    assert FirstRounds.begun == [4, 0]
+    sweep("tiny.yaml", "rounds=4", "--out", "s")
+    assert FirstRounds.begun == [4, 0]  # nothing was left to run
+
+
+@pytest.mark.parametrize("change", ["network.bandwidth=30 MHz", "evaluate={targets: [0.5]}"])
+def test_of_another_scenario_it_is_not(folder, sweep, change):
+    sweep("tiny.yaml", "rounds=2", "--out", "s")
+    shown = sweep("tiny.yaml", "rounds=3", change, "--out", "s").stdout
+    assert FirstRounds.begun == [0] and "on from" not in shown
+
+
+def test_jobs_that_were_interrupted_at_the_end_begin_no_other_run(folder, sweep):
+    clock = "clock={mode: asynchronous}"
+    sweep("tiny.yaml", "rounds=2", clock, "--out", "s")
+    shown = sweep("tiny.yaml", "rounds=3", clock, "--out", "s").stdout
+    assert FirstRounds.begun == [0] and "on from" not in shown
+
+
+def test_a_damaged_run_is_not_gone_on_from(folder, sweep):
+    sweep("tiny.yaml", "rounds=2", "--out", "s")
+    [run] = (folder / "s/points").iterdir()
+    summary = run / "summary.json"
+    summary.write_bytes(summary.read_bytes().replace(b'"rounds": 2', b'"rounds": 1'))
+    sweep("tiny.yaml", "rounds=3", "--out", "s")
+    assert FirstRounds.begun == [0]
+
+
+def test_a_copy_that_was_killed_is_made_again(folder, sweep):
+    sweep("tiny.yaml", "rounds=2", "--out", "s")
+    sweep("tiny.yaml", "rounds=3", "--out", "new")
+    [short], [long] = ((folder / out / "points").iterdir() for out in ("s", "new"))
+    half = folder / "s/shared" / long.name
+    copytree(short / "checkpoint", half / "checkpoint")
+    (half / "checkpoint/log.arrows").write_bytes(b"half")
+    sweep("tiny.yaml", "rounds=3", "--out", "s")
+    assert FirstRounds.begun == [2] and points(folder / "s") == points(folder / "new")
