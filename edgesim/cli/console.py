@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, JustifyMethod
 from rich.measure import Measurement
@@ -124,6 +124,20 @@ def bits(value: float | None) -> str:
 def is_known(value: float | None) -> bool:
     """Neither missing nor nan."""
     return value is not None and math.isfinite(value)
+
+
+def learning_figures(event: Mapping[str, Any]) -> dict[str, str]:
+    """Accuracy, or with real targets the loss, and metrics of the user's own: name -> as text.
+
+    Args:
+        event: accuracy, loss and metrics, each where it is known.
+    """
+    figures = {}
+    if is_known(event.get("accuracy")):
+        figures["accuracy"] = f"{event['accuracy']:.3f}"
+    elif is_known(event.get("loss")):
+        figures["loss"] = f"{event['loss']:.4g}"
+    return figures | {name: f"{value:.4g}" for name, value in event.get("metrics", {}).items()}
 
 
 def print_listed(place: Path, runs: Sequence[ListedRun]) -> None:

@@ -16,6 +16,7 @@ from edgesim.cli.console import (
     bits,
     console,
     is_known,
+    learning_figures,
     number,
     print_line,
     print_table,
@@ -108,12 +109,7 @@ def _round_bar(target: Console) -> Progress:
 def _facts(event: dict[str, Any]) -> str:
     """Such as ``12.5 s simulated, accuracy 0.83``; with real targets the loss."""
     facts = [f"{event['time_s']:.4g} s simulated"] if is_known(event.get("time_s")) else []
-    if is_known(event.get("accuracy")):
-        facts.append(f"accuracy {event['accuracy']:.3f}")
-    elif is_known(event.get("loss")):
-        facts.append(f"loss {event['loss']:.4g}")
-    facts += [f"{name} {value:.4g}" for name, value in event.get("metrics", {}).items()]
-    return ", ".join(facts)
+    return ", ".join([*facts, *map(" ".join, learning_figures(event).items())])
 
 
 def print_runs(

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from edgesim.cli.console import console, is_known, print_line
+from edgesim.cli.console import console, learning_figures, print_line
 from edgesim.errors import counted
 from edgesim.sweep.sweep_folder import DONE, FAILED, INFEASIBLE, MISSING, SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint
@@ -64,8 +64,7 @@ class SweepProgress:
             facts["done"] = event["round"]
         elif event["kind"] == "round":
             facts["done"] = event["round"] + 1
-            if is_known(event["accuracy"]):
-                facts["accuracy"] = event["accuracy"]
+            facts["learning"] = learning_figures(event) or facts.get("learning", {})
             self.rounds_ended += 1
             self.first_s = time.monotonic() if self.rounds_ended == 1 else self.first_s
         self.rounds_left[point.id] = point.scenario.rounds - facts.get("done", 0)
@@ -78,9 +77,8 @@ class SweepProgress:
         del self.running[point.id], self.rounds_left[point.id]
         shown = f"{outcome.status}: {outcome.error}"
         if outcome.status == DONE:
-            known = is_known(outcome.accuracy)
-            accuracy = f", accuracy {outcome.accuracy:.3f}" if known else ""
-            shown = f"{DONE}{accuracy}, {outcome.wall_s:.1f} s"
+            figures = map(" ".join, learning_figures(outcome.learning).items())
+            shown = ", ".join([DONE, *figures, f"{outcome.wall_s:.1f} s"])
         self.print(f"[{self.todo - len(self.rounds_left)}/{self.todo}] {point.name}: {shown}")
 
     def refresh(self) -> None:
@@ -97,12 +95,13 @@ class SweepProgress:
         """Counts and the time that is left; then what is running."""
         head = bool(self.running)
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=head)
-        for name, width in (("running", None), ("round", 9), ("accuracy", 8)):
+        learning = [facts.get("learning", {}) for _, facts in self.running.values()]
+        names = list(dict.fromkeys(name for figures in learning for name in figures))
+        for name, width in (("running", None), ("round", 9), *((name, 8) for name in names)):
             table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=width)
-        for point, facts in self.running.values():
+        for (point, facts), figures in zip(self.running.values(), learning, strict=True):
             done = f"{facts['done']}/{point.scenario.rounds}" if facts.get("done") else "starts"
-            accuracy = f"{facts['accuracy']:.3f}" if "accuracy" in facts else ""
-            table.add_row(Text(point.name), Text(done), Text(accuracy))
+            table.add_row(*map(Text, [point.name, done, *(figures.get(n, "") for n in names)]))
         return Group(Text(f"{counts(self.folder, len(self.running))}{self._time_left()}"), table)
 
     def _time_left(self) -> str:

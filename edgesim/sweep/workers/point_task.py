@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,13 +54,13 @@ class PointOutcome:
     Args:
         status: done, failed or infeasible.
         error: why, in one line.
-        accuracy: at the end of the run.
+        learning: accuracy, loss and metrics at the end of the run.
         wall_s: wall time, s.
     """
 
     status: str
     error: str | None = None
-    accuracy: float | None = None
+    learning: Mapping[str, Any] = field(default_factory=dict)
     wall_s: float = 0.0
 
 
@@ -97,7 +97,9 @@ def carry_out(task: PointTask, progress: Callable[[dict], None]) -> PointOutcome
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"
         return PointOutcome("failed", one_line(f"{type(error).__name__}: {error} ({place})"))
-    return PointOutcome("done", None, summary["final_accuracy"], time.monotonic() - start_s)
+    learning = {name: summary[f"final_{name}"] for name in ("accuracy", "loss")}
+    learning["metrics"] = summary.get("final_metric", {})
+    return PointOutcome("done", None, learning, time.monotonic() - start_s)
 
 
 def _simulated(task: PointTask, progress: Callable[[dict], None], start_s: float) -> dict[str, Any]:

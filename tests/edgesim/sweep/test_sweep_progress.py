@@ -2,9 +2,11 @@
 
 import io
 import json
+import math
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from pytest import approx
 from rich.console import Console
@@ -160,3 +162,34 @@ def test_one_value_tried_is_printed_alone():
     tried = [{"name": "fedavg", "lr": lr} for lr in ("0.01", "0.1")]
     grid = Choice("fedavg", tuple(Candidate(values, 0.5, 1) for values in tried))
     assert grid_in_words(grid) == "fedavg, 0.01 to 0.1 (2)"
+
+
+METRIC = "def close(outputs, y):\n    return ((outputs - y).abs() < 1).float().mean(1)\n"
+
+
+def test_real_targets_show_the_loss_and_the_users_metric(folder, sweep):
+    """As `edgesim run` does, in the line of a point and in the live table."""
+    (folder / "my.py").write_text(METRIC)
+    rng = np.random.default_rng(1)
+    x = {split: rng.normal(size=(count, 4)) for split, count in (("train", 30), ("test", 20))}
+    arrays = {f"x_{split}": each for split, each in x.items()}
+    np.savez("real.npz", **arrays, **{f"y_{split}": each[:, :2] for split, each in x.items()})
+    learning = "{dataset: ./real.npz, partition: {kind: iid}, metric: ./my.py:close, "
+    learning += "model: mlp, batch_size: 10, method: {name: fedavg, lr: 0.1, local_steps: 1}}"
+    shown = sweep("tiny.yaml", f"learning={learning}", "--allow-code", "--out", "s").stdout
+    (summary,) = (folder / "s").rglob("summary.json")
+    ended = json.loads(summary.read_text())
+    loss, close = ended["final_loss"], ended["final_metric"]["close"]
+    assert f": done, loss {loss:.4g}, close {close:.4g}, " in shown, shown
+
+    view = SweepProgress(SweepFolder(folder / "out", plan_sweep(folder / "tiny.yaml", [])))
+    view.console = Console(width=120, file=io.StringIO())
+    (point,) = view.folder.plan.points
+    view.point_started(point)
+    known = {"accuracy": math.nan, "loss": loss, "metrics": {"close": close}}
+    unknown = {"accuracy": math.nan, "loss": math.nan}
+    for g, figures in enumerate((known, unknown)):
+        view.round_ended(point, {"kind": "round", "round": g, "rounds": 3, **figures})
+    view.console.print(view._table())
+    table = view.console.file.getvalue()
+    assert re.search(rf"round +loss +close *\n.* 2/3 +{loss:.4g} +{close:.4g} *\n", table), table
