@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from solvers.arrays import Array
 from solvers.problem import PruningProblem
@@ -15,7 +16,33 @@ class SolverError(Exception):
     """Base of the errors of this package, except a ValueError for numbers that are not allowed."""
 
 
-class InfeasibleError(SolverError, ValueError):
+class NamedDevicesError(SolverError):
+    """An error that names devices.
+
+    Args:
+        sentence: with ``{}`` where the devices are named.
+        devices: their indices.
+        more: further arguments of the kind of error.
+    """
+
+    def __init__(self, sentence: str, devices: tuple[int, ...] = (), *more: float) -> None:
+        # SimPy makes errors of processes again from their arguments
+        super().__init__(sentence, devices, *more)
+        self.sentence, self.devices = sentence, devices
+
+    def __str__(self) -> str:
+        names = ", ".join(map(str, self.devices[:NAMED]))
+        if len(self.devices) > NAMED:
+            names += f" and {len(self.devices) - NAMED} more"
+        return self.sentence.replace("{}", names)
+
+    def of(self, numbers: Sequence[int] | Array) -> Self:
+        """The same error with the devices' own numbers, given by index [K]."""
+        devices = tuple(int(numbers[k]) for k in self.devices)
+        return type(self)(self.sentence, devices, *self.args[2:])
+
+
+class InfeasibleError(NamedDevicesError, ValueError):
     """The least shares do not fit into the band.
 
     Args:
@@ -25,23 +52,11 @@ class InfeasibleError(SolverError, ValueError):
     """
 
     def __init__(self, sentence: str, devices: tuple[int, ...], extra_s: float) -> None:
-        # SimPy makes errors of processes again from their arguments
         super().__init__(sentence, devices, extra_s)
-        self.sentence, self.devices, self.extra_s = sentence, devices, extra_s
-
-    def __str__(self) -> str:
-        names = ", ".join(map(str, self.devices[:NAMED]))
-        if len(self.devices) > NAMED:
-            names += f" and {len(self.devices) - NAMED} more"
-        return self.sentence.replace("{}", names)
-
-    def of(self, numbers: Sequence[int] | Array) -> InfeasibleError:
-        """The same error with the devices' own numbers, given by index [K]."""
-        devices = tuple(int(numbers[k]) for k in self.devices)
-        return InfeasibleError(self.sentence, devices, self.extra_s)
+        self.extra_s = extra_s
 
 
-class UncertifiedError(SolverError, RuntimeError):
+class UncertifiedError(NamedDevicesError, RuntimeError):
     """The answer of a method did not pass its certificate and must not be used."""
 
 

@@ -17,7 +17,7 @@ from edgesim.network.cell import Cell
 from edgesim.records.event_log import EventLog
 from edgesim.records.table_files import Columns
 from fl.contracts import AtWork, JobTrainer, MethodHooks, Observer, Scores, State
-from solvers import InfeasibleError
+from solvers import NamedDevicesError
 
 Events = Generator[simpy.Event, Any, State]
 
@@ -72,8 +72,8 @@ class EdgeServer:
         for local in range(g * self.local_rounds, (g + 1) * self.local_rounds):
             try:
                 state = yield from self.loop.next_version(local, state, is_last=False)
-            except InfeasibleError as short:
-                raise short.of(self.edge.members) from short
+            except NamedDevicesError as error:
+                raise error.of(self.edge.members) from error
         yield from self._transfer("up", transfers)
         return state
 

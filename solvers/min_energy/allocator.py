@@ -104,8 +104,9 @@ def _nearly_all(low: Array, off: UncertifiedError) -> UncertifiedError:
         return off
     return UncertifiedError(
         f"At full clock and power all devices need {100 * low.sum():.10g} % of the band, device "
-        f"{k} alone {100 * low[k]:.4g} %: too little is left to choose from for energy to be "
-        f"certified (gap or residual above 1e-8); give more time, or leave device {k} out."
+        f"{{}} alone {100 * low[k]:.4g} %: too little is left to choose from for energy to be "
+        f"certified (gap or residual above 1e-8); give more time, or leave device {{}} out.",
+        (k,),
     )
 
 

@@ -20,7 +20,7 @@ from edgesim.network.planning.settled_plans import Turn, settled, settled_at_ins
 from edgesim.network.planning.stretched_threshold import allocate, refuse_late
 from edgesim.network.round_uploads import RoundUploads, SendingTimes
 from fl.contracts import Array, Demand, RoundPlan, View
-from solvers import Allocation, InfeasibleError, PruningProblem
+from solvers import Allocation, InfeasibleError, PruningProblem, UncertifiedError
 
 LEAST_BAND = 1e-6  # part of the band with less than which nobody starts
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
@@ -143,6 +143,8 @@ class Planner:
             if band < 1.0:
                 return RoundPlan((), budget_s=self.budget_s)
             raise short.of(here) from short
+        except UncertifiedError as off:
+            raise off.of(here) from off
         if band < 1.0:
             return self._beside_promises(found, here, left_out, demand, view, band)
         problem, gain, answer, extra_s, unsettled = found

@@ -22,7 +22,7 @@ from edgesim.runs.feasibility.start_warnings import moving_plan, never_there, st
 from fl.contracts import Array, RoundPlan, View
 from fl.method_base.hook_answers import demand_of
 from fl.method_base.method import Method
-from solvers import InfeasibleError
+from solvers import InfeasibleError, UncertifiedError
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,10 @@ def feasibility_table(
     except InfeasibleError as error:
         refused = infeasible_sentence(error if numbers is None else error.of(numbers))
         plan = RoundPlan((), budget_s=view.budget_s)
+    except UncertifiedError as error:
+        if numbers is None:
+            raise
+        raise error.of(numbers) from error
     if plan.budget_s > view.budget_s:
         warnings.append(
             f"the band is too narrow for {view.budget_s * MS:g} ms at the largest pruning ratio; "

@@ -9,7 +9,7 @@ from edgesim.network.downlink.broadcast import BroadcastDownlink
 from edgesim.network.downlink.sector_downlink import SectorDownlink
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.sector_channel import SectorChannel
-from solvers import InfeasibleError
+from solvers import InfeasibleError, UncertifiedError
 from tests.edgesim.network.fleets import make_fleet
 
 NOISE_W, BANDWIDTH_HZ, BUDGET_S = 1e-14, 2e8, 0.025
@@ -178,3 +178,10 @@ def test_an_allocators_rounding_never_exceeds_the_band(engine):
     rounding = lambda problem: (np.full(4, (1 + 9e-10) / 4), np.full(4, 0.5))  # noqa: E731
     played = engine.play(devices([3e9] * 4), 1e-10, solver=rounding)
     assert sum(played.log.table("device_rounds").share) <= 1 + 1e-12
+
+
+def test_a_device_without_which_energy_has_no_choice_is_named_by_its_own_number(engine):
+    """Device 0 is out of reach and left out, so that device 2 is the solver's second."""
+    method = engine.method(personal_steps=0, warmup_steps=0, rho_bounds=(0.0, 0.0))
+    with pytest.raises(UncertifiedError, match=r"device 2 alone 100 %.*, or leave device 2 out"):
+        engine.play(devices([3e9] * 3), [0.0, 1e-10, 1e-24], method, solver="energy")
