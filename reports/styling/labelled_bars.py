@@ -12,8 +12,9 @@ from matplotlib.transforms import blended_transform_factory
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import wrap
 from reports.styling.figure_style import INK, QUIET
-from reports.styling.table_formats import significant
+from reports.styling.table_formats import NumberFormat, significant
 
+TOTAL = significant(4)
 ROW_CHARACTERS = 46  # of a line of text in half a page, or in a column
 
 
@@ -24,6 +25,7 @@ def stacked_bars(
     colours: dict[str, str],
     hatched: dict[str, str],
     unit: str,
+    total: NumberFormat = TOTAL,
 ) -> None:
     """Stacked bars, one per scheme, with its label and total above.
 
@@ -34,6 +36,7 @@ def stacked_bars(
         colours: name of a part -> colour.
         hatched: name of a part -> hatch, "" for none.
         unit: written behind the totals.
+        total: how they are shown.
     """
     left = np.zeros(len(schemes))
     rows = np.arange(len(schemes))
@@ -42,7 +45,7 @@ def stacked_bars(
         edge |= {"hatch": hatched[name], "color": colours[name], "label": wrap(name)}
         panel.barh(rows, row, left=left, height=0.34, **edge)
         left += np.asarray(row)
-    totals = [f"{significant(4)(total)} {unit}" for total in left]
+    totals = [f"{total(length)} {unit}" for length in left]
     row_labels(panel, [scheme.label for scheme in schemes], totals)
     rows_from_above(panel, len(schemes))
     bars_legend(panel, parts)

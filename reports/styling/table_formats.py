@@ -224,5 +224,16 @@ def significant(n: int, scale: float = 1.0) -> NumberFormat:
     return NumberFormat(scale, show)
 
 
+def mean_count(n: int) -> NumberFormat:
+    """Whole numbers as such, thousands apart; what a mean over seeds divides as `significant`."""
+
+    def show(value: float) -> str:
+        near = round(value)
+        is_whole = math.isclose(value, near, rel_tol=1e-12, abs_tol=1e-12)
+        return f"{near:,}".replace(",", THIN) if is_whole else significant(n)(value)
+
+    return NumberFormat(1.0, show)
+
+
 SCHEME = Column("scheme", "Scheme", number=False)
 TARGET = Column("target_accuracy", "Target (%)", shortest(100))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reports.styling.table_formats import mean_count
 from reports.text import summary_tables as tables
 
 
@@ -44,6 +45,14 @@ def test_a_name_of_several_lines_is_one_row(scheme_of, end):
 )
 def test_four_significant_figures(value, text):
     assert tables.significant(4)(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(25.0, "25"), (0.0, "0"), (12_345.0, "12\u2009345"), (0.1 * 3 + 0.7, "1"), (25 / 3, "8.333")],
+)
+def test_a_count_is_a_whole_number_where_seeds_do_not_divide_it(value, text):
+    assert mean_count(4)(value) == text
 
 
 @pytest.mark.parametrize(

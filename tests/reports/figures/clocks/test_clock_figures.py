@@ -57,6 +57,7 @@ def test_staleness_of_used_updates_and_jobs_by_fate(overlapping, two_schemes, dr
     assert [line.get_ydata().tolist() for line in right.lines] == [[0, 50, 50, 0]]
     assert right.get_xlim() == (-0.55, 1.55)  # no staleness of -1
     assert left.get_legend() is not None
+    assert [text.get_text() for text in left.texts] == ["clocked: 8 jobs"]
     rows = staleness.staleness_table([overlapping]).rows
     assert ("clocked", "used", 1, 2.0, 0.5) in rows
     assert drawn(staleness.staleness, two_schemes) is None
