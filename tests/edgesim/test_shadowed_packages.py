@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import TIMED
+
 ROOT = Path(__file__).parents[2]
 
 
-def python(folder, *arguments):
+def python(folder, *arguments, path=ROOT):
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": str(path)},
     )
 
 
@@ -44,12 +46,22 @@ def test_other_errors_of_a_script_keep_their_traceback(tmp_path):
 def test_only_the_commands_of_reports_miss_a_hidden_reports(tmp_path):
     (tmp_path / "reports.py").write_text("print('ran')")
     assert python(tmp_path, "-c", "import edgesim").returncode == 0
-    hidden = python(tmp_path, "-m", "edgesim", "report", "x")
+    hidden = python(tmp_path, "-m", "edgesim", "report", "x", path=f"{tmp_path}:{ROOT}")
     assert hidden.returncode == 2 and hidden.stdout == ""
     assert hidden.stderr.endswith("rename that file, or move it to another folder.\n")
     assert hidden.stderr.count("\n") == 1
     plot = python(tmp_path, "-c", "import edgesim; edgesim.plot")
     assert (plot.returncode, plot.stdout, plot.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.slow
+def test_a_file_beside_the_scenario_hides_no_module_of_python(tmp_path):
+    """Neither from the command nor from its workers, of which each is a process of Python."""
+    (tmp_path / "select.py").write_text("raise ImportError('this is no select')")
+    (tmp_path / "timed.yaml").write_text(TIMED)
+    swept = python(tmp_path, "-m", "edgesim", "sweep", "timed.yaml", "rounds=1", "--out", "s")
+    assert (swept.returncode, swept.stderr) == (0, ""), swept
+    assert "1 of 1 point done" in swept.stdout
 
 
 @pytest.mark.slow

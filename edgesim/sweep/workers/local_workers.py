@@ -20,7 +20,11 @@ from edgesim.stop_signals import process_starts
 from edgesim.sweep.workers.point_task import DIED, ENDED, ROUND, PointTask, WorkerEvent, carry_out
 
 QUIET_TRACKER = "ignore:resource_tracker"  # an option of Python for processes that are started
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+# Libraries compute with one thread, and the working folder is no place of modules: a file select.py
+# there would hide that of Python until a process has been given the path of this one.
+ENVIRONMENT = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONSAFEPATH"), "1"
+)
 
 
 @dataclass
@@ -79,7 +83,7 @@ class LocalWorkers:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs,), daemon=False)
-        with one_thread_each(), interrupts_blocked(), process_starts():
+        with worker_environment(), interrupts_blocked(), process_starts():
             process.start()
         theirs.close()
         self._workers.append(WorkerProcess(process, ours))
@@ -95,10 +99,10 @@ class LocalWorkers:
 
 
 @contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Processes that are started meanwhile inherit: libraries compute with one thread."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+def worker_environment() -> Iterator[None]:
+    """Processes that are started meanwhile inherit `ENVIRONMENT`."""
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    os.environ.update(ENVIRONMENT)
     try:
         yield
     finally:
