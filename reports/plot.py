@@ -156,7 +156,7 @@ def loss(runs: GivenRuns, ax: Axes | None = None, x: str = "time") -> Axes:
         The axes, with titles and a label for each line.
 
     Raises:
-        ResultsError: nothing finished there, no run has a loss, or an unknown x.
+        ResultsError: nothing finished there, no run has a finite loss, or an unknown x.
     """
     return curves_on_axes(runs, ax, x, LOSS)
 
@@ -174,7 +174,7 @@ def metric(runs: GivenRuns, name: str, ax: Axes | None = None, x: str = "time") 
         The axes, with titles and a label for each line; schemes without the metric have none.
 
     Raises:
-        ResultsError: nothing finished there, no run has the metric, or an unknown x.
+        ResultsError: nothing finished there, no run has a finite value of it, or an unknown x.
     """
     schemes = schemes_of(runs)
     known = own_metrics(schemes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import cycle
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 
 from edgesim.errors import ResultsError
@@ -26,14 +27,17 @@ def curves_on_axes(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) ->
         shown: what the lines show.
 
     Raises:
-        ResultsError: nothing finished there, an unknown x, or no run has what is shown.
+        ResultsError: nothing finished there, an unknown x, or no run has a finite value of
+            what is shown.
     """
     if x not in ABSCISSAS:
         raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
     is_grouped = isinstance(runs, list) and runs and all(isinstance(each, Scheme) for each in runs)
     schemes = runs if is_grouped else schemes_of(runs)
-    if not any(round_curve(scheme, shown.column) for scheme in schemes):
-        raise ResultsError(f"These runs have no {shown.title}, so that there is nothing to draw.")
+    curves = [curve for scheme in schemes if (curve := round_curve(scheme, shown.column))]
+    if not any(np.isfinite(curve.mean).any() for curve in curves):
+        what = f"finite {shown.title}" if curves else shown.title
+        raise ResultsError(f"These runs have no {what}, so that there is nothing to draw.")
     axes = ax if ax is not None else _new_axes()
     draw_curves(axes, schemes, _cycled(schemes, axes), shown, x, SCREEN)
     return with_legend(axes)

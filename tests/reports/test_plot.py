@@ -3,6 +3,7 @@
 import gc
 import importlib.metadata
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -188,6 +189,15 @@ def test_accuracies_that_no_run_has_are_no_empty_axes(write_run, tmp_path, ax):
     run = write_run(tmp_path / "one", accuracy=(NAN,) * 4)
     with pytest.raises(ResultsError, match="These runs have no test accuracy, so that there is"):
         plot.accuracy(run, ax=ax)
+
+
+def test_numbers_that_are_all_infinite_are_no_empty_axes(write_run, tmp_path, ax):
+    """Such as the losses of training that diverged."""
+    infinite = (float("inf"),) * 4
+    run = write_run(tmp_path / "one", loss=infinite, top3=infinite)
+    for draw, what in ((plot.loss, "test loss"), (partial(plot.metric, name="top3"), "top3")):
+        with pytest.raises(ResultsError, match=f"These runs have no finite {what}, so that there"):
+            draw(run, ax=ax)
 
 
 def test_a_figure_of_the_report_has_its_own_style_under_any_settings(two_runs):
