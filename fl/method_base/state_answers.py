@@ -65,10 +65,26 @@ def storable(state: T) -> T:
     Raises:
         MethodError: its notes are not what JSON keeps.
     """
+    notes = getattr(state, "notes", None)
     try:
-        json.dumps(getattr(state, "notes", None))
+        if json.loads(json.dumps(notes)) != notes:
+            _refuse_changed("notes", notes)
     except (TypeError, ValueError) as error:
         found = f"names a method whose notes of the state cannot be stored ({error})"
         problem = f"{found}; notes are numbers, texts, lists and dicts, tensors belong into memo"
         raise MethodError("name", problem) from None
     return state
+
+
+def _refuse_changed(where: str, notes: Any) -> None:
+    """Raise TypeError for what a resumed run would find as something else; nan is none of it."""
+    if isinstance(notes, tuple):
+        raise TypeError(f"{where} is a tuple, which comes back as a list")
+    if isinstance(notes, dict):
+        for key, each in notes.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{where} has the key {key!r}, which comes back as a text")
+            _refuse_changed(f"{where}[{key!r}]", each)
+    elif isinstance(notes, list):
+        for i, each in enumerate(notes):
+            _refuse_changed(f"{where}[{i}]", each)

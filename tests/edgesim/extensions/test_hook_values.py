@@ -44,6 +44,12 @@ VALUES = {  # the hook, and what is said about it
     STATE.format("observe", "notes={'x': torch.zeros(3)}"): (
         r"whose notes of the state cannot be stored \(Object of type Tensor is not JSON"
     ),
+    STATE.format("observe", "notes={'x': [0, (1, 2)]}"): (
+        r"cannot be stored \(notes\['x'\]\[1\] is a tuple, which comes back as a list\); notes are"
+    ),
+    STATE.format("observe", "notes={'x': {3: 0.5}}"): (
+        r"cannot be stored \(notes\['x'\] has the key 3, which comes back as a text\); notes are"
+    ),
     PHASE.format("lr=torch.ones(3)"): r"lr of Phase, gives Tensor \[3\]; return a tensor \[\d{4}",
     PHASE.format("penalty=lambda v: v"): (
         r"minimises what has the shape \[\d{4}\]; criterion, loss and penalty of a Phase give one"
