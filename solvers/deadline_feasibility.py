@@ -35,7 +35,7 @@ def fitting_bounds(problem: PruningProblem, most: float = 1.0) -> tuple[Array, A
     low, cap = problem.share_bounds(most)
     needed = low.sum()
     if needed > 1 + FEASIBILITY_TOLERANCE:
-        raise infeasible_error(low, least_extra_s(problem))
+        raise infeasible_error(problem, low, least_extra_s(problem))
     if needed > 1:  # squeezed into the band: no device is later by more than the tolerance
         low, cap = low / needed, np.where(cap > low, cap, low / needed)
     return low, cap
@@ -97,10 +97,15 @@ def seconds_rounded_up(seconds: float) -> str:
     return f"{float(context.create_decimal_from_float(seconds)):.6g}"
 
 
-def infeasible_error(low: Array, extra_s: float, whole: str = "") -> InfeasibleError:
+def infeasible_error(
+    problem: PruningProblem, low: Array, extra_s: float, whole: str = ""
+) -> InfeasibleError:
     """The error for least shares `low` [K] that do not fit into the band.
 
+    It speaks of pruning where a device named could be pruned more or less.
+
     Args:
+        problem: K devices.
         low: least shares [K].
         extra_s: time with which they fit, s; inf where no time is enough.
         whole: words after "the band".
@@ -114,8 +119,7 @@ def infeasible_error(low: Array, extra_s: float, whole: str = "") -> InfeasibleE
     advice = "no time is enough: give more blocks"
     if np.isfinite(extra_s):
         advice = f"give {seconds_rounded_up(extra_s)} s more time"
-    return InfeasibleError(
-        f"Even pruned to rho_max, {who} {need}; {advice} or raise rho_max.",
-        tuple(int(k) for k in devices),
-        extra_s,
-    )
+    sentence = f"{who.capitalize()} {need}; {advice}."
+    if (problem.rho_max > problem.rho_min)[devices].any():
+        sentence = f"Even pruned to rho_max, {who} {need}; {advice} or raise rho_max."
+    return InfeasibleError(sentence, tuple(int(k) for k in devices), extra_s)

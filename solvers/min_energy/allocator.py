@@ -130,9 +130,11 @@ def least_shares(problem: PruningProblem) -> Array:
         who, shares = "device {} is", "share"
         if len(short.devices) > 1:
             who, shares = "devices {} are", "shares"
+        less = (problem.rho_max > problem.rho_min)[[*short.devices]].any()
         raise InfeasibleError(
             f"At full clock and power {who} late with any {shares} of the band; "
-            f"give {seconds_rounded_up(short.extra_s)} s more time or raise rho_min.",
+            f"give {seconds_rounded_up(short.extra_s)} s more time"
+            f"{' or raise rho_min' if less else ''}.",
             short.devices,
             short.extra_s,
         ) from short

@@ -137,7 +137,7 @@ def block_bounds(problem: PruningProblem, blocks: int) -> tuple[Counts, Counts]:
     if few.sum() > blocks:
         low = np.where(low <= 1, few / blocks, low)
         extra_s = _extra_s(problem, blocks)
-        raise infeasible_error(low, extra_s, f" in {blocks} blocks")
+        raise infeasible_error(problem, low, extra_s, f" in {blocks} blocks")
     return few, np.maximum(np.minimum(blocks_for(cap, blocks), blocks), few)
 
 

@@ -1,11 +1,13 @@
 """The least additional time with which the least shares fit."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from solvers import InfeasibleError, PruningProblem, allocate
+from solvers import EnergyTerms, InfeasibleError, PruningProblem, allocate
 from solvers.deadline_feasibility import seconds_rounded_up
 from tests.solvers.random_problems import changed, problems
 
@@ -54,3 +56,24 @@ def test_extra_time_counts_those_it_brings_back():
     left_s = p.slack_s + caught.value.extra_s - 2e-3
     assert (50e-3 / left_s).sum() == approx(1, rel=1e-12)
     assert allocate(changed(p, slack_s=p.slack_s + caught.value.extra_s)).infeasible == ()
+
+
+@pytest.mark.parametrize(
+    ("method", "begins", "without", "advice"),
+    [
+        ("kkt", "Even pruned to rho_max, devices 0, 1 need", "Devices 0, 1 need", "rho_max"),
+        ("energy", *["At full clock and power devices 0, 1 are late"] * 2, "rho_min"),
+    ],
+)
+@pytest.mark.parametrize("rho_max", [0.5, 0.0])
+def test_advice_on_pruning_is_given_where_there_is_a_choice(
+    method, begins, without, advice, rho_max
+):
+    """Not where a method that prunes nothing, or a fixed share, leaves none."""
+    rate_bps = 1e6 * math.log2(1.0 + 0.5 * 100.0)
+    terms = EnergyTerms(4e6, 1e-28, 0.0, 2e9, 0.5, 100.0)
+    p = PruningProblem([1e6] * 2, 0.0, 20e-3, rate_bps, rho_max=rho_max, energy=terms)
+    with pytest.raises(InfeasibleError) as caught:
+        allocate(p, method)
+    assert str(caught.value).startswith(begins if rho_max else without)
+    assert str(caught.value).endswith(f" s more time{f' or raise {advice}' if rho_max else ''}.")
