@@ -2,8 +2,8 @@
 
 A device has some events in every round, and a link one more for every coherence block, and every
 refresh of a place, in which it carries bits: a coherence time of nanoseconds would run for years.
-Devices whose state changes while they work have more: when other programs come and go, and in every
-TDD slot in which a full battery beside a charger is drained.
+Devices whose state changes while they work have more: when other programs come and go, in every
+TDD slot in which a full battery beside a charger is drained, and where a job goes on after a crash.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from edgesim.network.grants import Grants, granted_amounts, grants_of
 from edgesim.network.hardware.device_state import DeviceState
 from edgesim.network.span_energy import mean_power_w
 from edgesim.network.tdd_service import AirTime, TddService
+from edgesim.presence.absences import RESUME
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.units import format_quantity
 from fl.contracts import Array, Demand, RoundPlan, View
@@ -29,6 +30,7 @@ MAX_EVENTS = 1e13  # of a run; years
 MAX_ROUND_EVENTS = 1e8  # of a round, within which no checkpoint is written
 DEVICE_EVENTS = 9  # of a device in a round on a channel that does not change, as SimPy counts them
 SWITCH_EVENTS = 3  # of a change of the load: a timer each of job and battery, and who waits for it
+CRASH_EVENTS = 5  # of a crash after which the job goes on: it, the repair, and who waits for them
 PERIOD_EVENTS = 6  # of a TDD period beside a full battery: two each as slots begin, end, fill it
 EVENTS_PER_S = 3e4  # of one process, measured
 YEAR_S = 365.25 * 24 * 3600
@@ -45,6 +47,7 @@ class RoundEvents:
         refresh: places of devices that move, taken anew.
         programs: other programs that come and go.
         slots: TDD slots beside a full battery.
+        crashes: after which jobs go on; jobs that start again do so a bounded number of times.
     """
 
     devices: float = 0.0
@@ -52,6 +55,7 @@ class RoundEvents:
     refresh: float = 0.0
     programs: float = 0.0
     slots: float = 0.0
+    crashes: float = 0.0
 
     @property
     def total(self) -> float:
@@ -85,7 +89,8 @@ def round_events(cell: Cell, demand: Demand, view: View, plan: RoundPlan) -> Rou
         down_s = cell.downlink.seconds(bits_down, grants.device, cell.planner.gains)
         steps = _channel_steps(cell, up_s + down_s)
         within = _within_work(cell, grants, cycles, up_s, down_s)
-    return RoundEvents(count * DEVICE_EVENTS + woken, *steps, *within)
+        crashes = _crashes(cell, grants.device, down_s + cycles / grants.cpu_hz + up_s)
+    return RoundEvents(count * DEVICE_EVENTS + woken, *steps, *within, crashes)
 
 
 def _channel_steps(cell: Cell, seconds: Array) -> tuple[float, float]:
@@ -113,6 +118,15 @@ def _within_work(
         slots += _slots(state, up, sending_w, up_s[i])
         slots += _slots(state, down, hardware.receive_power_w, down_s[i])
     return float(programs), float(slots)
+
+
+def _crashes(cell: Cell, devices: Array, seconds: Array) -> float:
+    """Events of crashes after which jobs go on, while devices [S] work for so long [S]."""
+    if cell.absences is None:
+        return 0.0
+    goes_on = np.array([cell.absences.on_failure[k] == RESUME for k in devices.tolist()])
+    crashes = cell.fleet.failure_rate_hz[devices] * seconds
+    return CRASH_EVENTS * float(np.sum(crashes, where=goes_on))
 
 
 def _slots(state: DeviceState, air_time: AirTime, on_air_w: float, seconds: float) -> float:
@@ -189,11 +203,21 @@ def _slot_clock(scenario: Scenario) -> Cause | None:
     return ("network", "carrier", "tdd_clock"), shown, "write fluid"
 
 
+def _failures(scenario: Scenario) -> Cause | None:
+    groups = [i for i, each in enumerate(scenario.devices) if each.on_failure == RESUME]
+    if len(groups) == 1:
+        highest = format_quantity(max(scenario.devices[groups[0]].failure_rate.values), "Hz")
+        return ("devices", *groups, "failure_rate"), f"up to {highest}", "write a lower rate"
+    shown = f"of {len(groups)} groups that crash often"
+    return ("devices",), shown, "write lower rates in failure_rate"
+
+
 CAUSES: dict[str, Callable[[Scenario], Cause | None]] = {
     "coherence": _coherence,
     "refresh": _refresh,
     "programs": _programs,
     "slots": _slot_clock,
+    "crashes": _failures,
 }
 
 

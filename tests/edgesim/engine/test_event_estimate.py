@@ -62,6 +62,7 @@ SLOTS = (
 CHARGED = "devices.0.battery={capacity: 15 Wh, start: %s, charging: {power: %s}}"
 PROGRAMS = "{to_busy: 300 Hz, to_idle: 150 Hz, busy_share: 0.5}"
 LOADED = f"devices.0.cpu.background={PROGRAMS}"
+CRASHING = ("devices.0.failure_rate=1 kHz", "devices.0.on_failure=resume")
 FADING_AT_SPEED = "network.channel.fading={kind: rayleigh, speed: 50 m/s}"
 BUSY = f"cpu: {{frequency: 1 GHz, cycles_per_weight: 10000, background: {PROGRAMS}}}"
 TWO_GROUPS = "devices=[{0}, {0}]".format(f"{{count: 1, tx_power: 3 mW, {BUSY}}}")
@@ -84,8 +85,9 @@ PLACED = (
         [*SLOTS, CHARGED % (0.5, "0.3 W")],
         [LOADED, "devices.0.cpu.cycles_per_weight=10000"],
         PLACED,
+        CRASHING,
     ],
-    ids=["full", "charger of more", "charger of less", "half full", "other programs", "walkers"],
+    ids=["full", "charger of more", "charger of less", "half full", "programs", "walkers", "crash"],
 )
 def test_the_estimate_is_near_what_a_run_counts(cell, changes, monkeypatch):
     """Of thousands not far off; a charger of less lets the battery fall, after some slots."""
@@ -125,9 +127,10 @@ def test_nanoseconds_of_coherence_are_refused_with_their_key(cell):
             ["network.carrier.frequency=28 GHz", FADING_AT_SPEED],
             "network.channel.fading.speed is 50 m/s: ",
         ),
+        (CRASHING, "devices.0.failure_rate is up to 1 kHz: "),
         ([TWO_GROUPS], "devices is of 2 groups with other programs of many switches: "),
     ],
-    ids=["slots", "programs", "walkers", "walkers under fading", "speed", "two groups"],
+    ids=["slots", "programs", "walkers", "walkers under fading", "speed", "crash", "two groups"],
 )
 def test_what_makes_most_of_the_events_is_named(cell, changes, sentence):
     warned = prepared(cell, *changes, "rounds=10000000").feasibility.warnings
@@ -150,3 +153,11 @@ def test_one_round_without_an_end_is_refused(cell):
     fading = "network.channel.fading={kind: rayleigh, coherence: 10 ns}"
     with pytest.raises(ScenarioError, match=r"coherence is 10 ns: .* a round\); write a longer"):
         prepared(cell, fading, "rounds=1")
+
+
+def test_crashes_without_an_end_are_refused(cell):
+    """A job that goes on after each of 150 million; jobs that are lost end with the first."""
+    crashes = "devices.0.failure_rate=1 GHz", "rounds=1"
+    with pytest.raises(ScenarioError, match=r"failure_rate is up to 1 GHz: .*write a lower rate"):
+        prepared(cell, *crashes, "devices.0.on_failure=resume")
+    assert prepared(cell, *crashes).feasibility.events.crashes == 0.0
