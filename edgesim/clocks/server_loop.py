@@ -25,14 +25,8 @@ from edgesim.clocks.waiting_devices import (
     failed_in_this_round,
 )
 from edgesim.engine.interruptions import event_at, watch
-from edgesim.engine.rounds import (
-    UNFINISHED,
-    NoProgressError,
-    empty_round_s,
-    left_out,
-    make_plan,
-    take_part,
-)
+from edgesim.engine.participants import empty_round_s, left_out, make_plan
+from edgesim.engine.rounds import UNFINISHED, NoProgressError, take_part
 from edgesim.engine.stop_rule import StopRule
 from edgesim.network.cell import Cell
 from edgesim.records.event_log import EventLog

@@ -20,7 +20,8 @@ from edgesim.clocks.vectorised.counting_desk import CountingDesk
 from edgesim.clocks.vectorised.job_columns import late_after_s
 from edgesim.clocks.vectorised.relay import find_relay, played
 from edgesim.clocks.waiting_devices import drawing_idle_power
-from edgesim.engine.rounds import UNFINISHED, empty_round_s, left_out, make_plan
+from edgesim.engine.participants import empty_round_s, left_out, make_plan
+from edgesim.engine.rounds import UNFINISHED
 from edgesim.engine.stop_rule import StopRule
 from edgesim.engine.vectorised.device_spans import (
     DeviceSpans,

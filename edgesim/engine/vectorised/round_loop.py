@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 import simpy
 
-from edgesim.engine.rounds import SLACK, empty_round_s, make_plan
+from edgesim.engine.participants import empty_round_s, make_plan
+from edgesim.engine.rounds import SLACK
 from edgesim.engine.stop_rule import StopRule
 from edgesim.engine.vectorised.device_spans import NOTHING_PLAYED, idle_spans, take_part
 from edgesim.engine.vectorised.round_tables import device_columns, span_columns

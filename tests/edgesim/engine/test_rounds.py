@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from edgesim.engine.rounds import NoParticipantsError
+from edgesim.engine.participants import NoParticipantsError
 from tests.edgesim.network.fleets import make_fleet
 
 NOISE_W, BANDWIDTH_HZ, BUDGET_S = 1e-14, 2e8, 0.025

@@ -9,7 +9,8 @@ import pytest
 
 from edgesim.clocks.rules import Buffered, Deadline, Rules
 from edgesim.engine import rounds
-from edgesim.engine.rounds import NoParticipantsError, NoProgressError
+from edgesim.engine.participants import NoParticipantsError
+from edgesim.engine.rounds import NoProgressError
 from edgesim.presence.absences import Absences
 from edgesim.presence.presence import Part, Presence
 from edgesim.presence.trace_file import traced as timeline_of

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from edgesim import load, simulate
-from edgesim.engine.rounds import NoParticipantsError
+from edgesim.engine.participants import NoParticipantsError
 from edgesim.errors import InfeasibleScenarioError
 from edgesim.network.hardware.battery import Battery, Charging
 from edgesim.network.hardware.device_hardware import DeviceHardware

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgesim import load, simulate
-from edgesim.engine.rounds import NoParticipantsError
+from edgesim.engine.participants import NoParticipantsError
 from tests.edgesim.resumed_runs import assert_resumed
 
 CELL = """

@@ -11,7 +11,7 @@ import edgesim.runs.play_rounds
 from edgesim import load, simulate
 from edgesim.clocks import server_loop
 from edgesim.clocks.vectorised import version_loop
-from edgesim.engine.rounds import make_plan
+from edgesim.engine.participants import make_plan
 from fl.contracts import RoundPlan
 
 CELL = """
