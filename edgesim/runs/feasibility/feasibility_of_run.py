@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import simpy
 
-from edgesim.clocks.clock_choice import check_times
+from edgesim.clocks.clock_conflicts import check_times
 from edgesim.clocks.flights import Desk
 from edgesim.clocks.rules import Overlapping
 from edgesim.engine.event_estimate import event_warnings

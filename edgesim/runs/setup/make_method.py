@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.clocks.clock_choice import CHOOSE_CLOCKS
+from edgesim.clocks.clock_conflicts import CHOOSE_CLOCKS
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import added_names, find_object, more_names
 from edgesim.scenario.hardware.device_schema import DeviceClass

@@ -7,7 +7,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from edgesim.clocks.clock_choice import check_clock
+from edgesim.clocks.clock_conflicts import check_clock
 from edgesim.errors import RunError, ScenarioKeyError
 from edgesim.extensions.device_presence import check_absences, find_absences
 from edgesim.extensions.own_channel import find_channel
