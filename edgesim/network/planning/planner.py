@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -12,11 +11,13 @@ import numpy as np
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
 from edgesim.network.flows.ideal_downlink import Downlink, IdealDownlink
-from edgesim.network.grants import Grants, granted_amounts
+from edgesim.network.grants import Grants
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planning.pruning_problem import pruning_problem
 from edgesim.network.planning.settled_plans import Turn, settled, settled_at_instant
+from edgesim.network.planning.shadow_prices import PricedPlan, rate_prices, slopes
+from edgesim.network.planning.solution_grants import on_clock_levels, solution_grants
 from edgesim.network.planning.stretched_threshold import allocate, refuse_late
 from edgesim.network.round_uploads import RoundUploads, SendingTimes
 from fl.contracts import Array, Demand, RoundPlan, View
@@ -35,20 +36,6 @@ class RoundPlanner(Protocol):
     def plan(self, demand: Demand, view: View, band: float = 1.0) -> RoundPlan: ...
     def lasting_channel(self, time_s: float) -> Sequence[Array] | None: ...
     def unprunable_s(self, demand: Demand, view: View, alone: bool = False) -> Array: ...
-
-
-@dataclass(frozen=True)
-class PricedPlan(RoundPlan):
-    """A plan for gains that were given.
-
-    Args:
-        price: derivative of the objective by the logarithm of each planned rate [S]; nan: not
-            known.
-        extra_s: by which the threshold is stretched, s.
-    """
-
-    price: Array | None = None
-    extra_s: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +113,14 @@ class Planner:
         else:
             gain = given[served]
         about = self.channel, self.fleet, demand, view, served, slack_s, fixed_s
+        threshold = self.budget_s, self.when_infeasible
 
         def turn(gain: Array, least_extra_s: float) -> Turn:
             problem = pruning_problem(*about, gain, band)
             if band < 1.0:  # beside promises nothing is stretched: who does not fit waits
                 return Turn(problem, gain, self.allocator(problem), 0.0)
-            return Turn(problem, gain, *self._allocate(problem, before_s, least_extra_s))
+            answer, extra_s = allocate(self.allocator, problem, *threshold, before_s, least_extra_s)
+            return Turn(problem, gain, answer, extra_s)
 
         try:
             found = turn(gain, least_extra_s)
@@ -150,19 +139,15 @@ class Planner:
         problem, gain, answer, extra_s, unsettled = found
         if self.when_infeasible == "stop":
             refuse_late(problem, answer, here, before_s, self.budget_s)
-        grants = self._grants(here, answer, view)
-        grants = self._on_levels(grants, demand, view, problem, answer, before_s)
+        grants = self._granted(here, found, demand, view, before_s)
         residual, budget_s = float(answer.certificate.residual), self.budget_s + extra_s
-        # The plan was stretched: more band would shorten it, and nobody would be pruned less.
-        per_hz, per_s = (math.nan, math.nan) if extra_s else self._slopes(answer)
-        forecast = None
-        if given is not None:
-            price = self._prices(problem, answer, extra_s)
-            planned = (grants, left_out, residual, budget_s, per_hz, per_s)
-            return PricedPlan(*planned, price=price, extra_s=extra_s)
-        if self.gains.counts_with_fading:
-            forecast = uploads.forecast(grants, gain, self._prices(problem, answer, extra_s))
+        per_hz, per_s = slopes(answer, self.channel.bandwidth_hz, extra_s)
         planned = (grants, left_out, residual, budget_s, per_hz, per_s)
+        if given is not None:
+            return PricedPlan(*planned, price=rate_prices(answer, extra_s), extra_s=extra_s)
+        forecast = None
+        if self.gains.counts_with_fading:
+            forecast = uploads.forecast(grants, gain, rate_prices(answer, extra_s))
         return RoundPlan(*planned, forecast, unsettled)
 
     def _slack(self, demand: Demand, view: View) -> tuple[Array, Array, float]:
@@ -195,11 +180,10 @@ class Planner:
         band: float,
     ) -> RoundPlan:
         """The plan of newcomers: the same problem with B replaced by beta B, b = beta b'."""
-        problem, answer = found.problem, found.answer
-        grants = self._grants(devices, answer, view, band)
-        grants = self._on_levels(grants, demand, view, problem, answer)
+        grants, answer = self._granted(devices, found, demand, view, band=band), found.answer
         residual = float(answer.certificate.residual)
-        planned = (grants, left_out, residual, self.budget_s, *self._slopes(answer))
+        per_hz, per_s = slopes(answer, self.channel.bandwidth_hz)
+        planned = (grants, left_out, residual, self.budget_s, per_hz, per_s)
         return RoundPlan(*planned, unsettled=found.unsettled)
 
     def unprunable_s(self, demand: Demand, view: View, alone: bool = False) -> Array:
@@ -229,57 +213,19 @@ class Planner:
             self.gains, self.fleet, demand, view, served, download_s, self.budget_s, eps
         )
 
-    def _allocate(
-        self, problem: PruningProblem, before_s: float, least_extra_s: float = 0.0
-    ) -> tuple[Allocation, float]:
-        """(solution, time beyond T_th that it was stretched by, s)."""
-        threshold = self.budget_s, self.when_infeasible
-        return allocate(self.allocator, problem, *threshold, before_s, least_extra_s)
-
-    def _slopes(self, answer: Allocation) -> tuple[float, float]:
-        """Change of the summed pruning per hertz of B and per second of T_th; nan: not known.
-
-        Beside promises the band of the problem is beta B, and beta stays as it is.
-        """
-        if not answer.is_differentiable:
-            return math.nan, math.nan
-        slopes = answer.sensitivity(self.channel.bandwidth_hz)
-        return slopes.per_hz, slopes.per_s
-
-    def _prices(self, problem: PruningProblem, answer: Allocation, extra_s: float) -> Array:
-        """Derivative of the objective by the logarithm of each planned rate [K]; nan: not known."""
-        if extra_s or not answer.is_differentiable:
-            return np.full(problem.num_devices, math.nan)
-        return answer.sensitivity().rates
-
-    def _on_levels(
+    def _granted(
         self,
-        grants: Grants,
+        devices: Array,
+        found: Turn,
         demand: Demand,
         view: View,
-        problem: PruningProblem,
-        answer: Allocation,
         before_s: float = 0.0,
+        band: float = 1.0,
     ) -> Grants:
-        """The grants with clocks that the processors have: nobody computes longer than planned, but
-        who may use up the time that is left.
-        """
+        """What a solution grants, with clocks that the processors have."""
+        problem, answer = found.problem, found.answer
+        grants = solution_grants(self.channel, self.fleet, devices, answer, view, band)
         if self.levels is None:
             return grants
         spare_s = problem.slack_s - before_s - problem.finish_s(answer.share, answer.rho)
-        devices, (cycles, *_) = grants.device, granted_amounts(self.fleet, demand, grants)
-        asked_hz = self.levels.just_in_time(devices, grants.cpu_hz, cycles, spare_s)
-        cpu_hz = self.levels.rounded_up(devices, asked_hz, view.capability[devices])
-        return replace(grants, cpu_hz=np.minimum(cpu_hz, view.cpu_hz[devices]))
-
-    def _grants(self, devices: Array, answer: Allocation, view: View, band: float = 1.0) -> Grants:
-        share = np.asarray(answer.share)
-        if share.sum() > 1.0 + 1e-12:  # rounding of the user's own solver
-            share = share / share.sum()
-        share = share * band
-        cpu_hz = view.cpu_hz[devices] if answer.cpu_hz is None else answer.cpu_hz
-        power_w = answer.power_w
-        if power_w is None:
-            most_w = self.fleet.tx_power_w[devices]
-            power_w = self.channel.sent_w(share, most_w, view.now_s, devices)
-        return Grants(devices, share, np.asarray(answer.rho), cpu_hz, power_w)
+        return on_clock_levels(grants, self.levels, self.fleet, demand, view, spare_s)
