@@ -118,12 +118,13 @@ class LayoutSites:
         cells = [self._everybody(e, method, allocator) for e in range(len(self.sites))]
 
         def cell_of(e: int, members: Array) -> Cell:
-            cell = cells[e]
-            if cell.planner.interference != NONE:
+            cell, expected = cells[e], cells[e].planner.expected
+            if expected.mode != NONE:
                 power_w = np.delete(self.fleet.tx_power_w, members)
                 density = power_w / self.scenario.network.bandwidth_hz
                 gain = np.delete(self.links.coupling, members, axis=0)
-                cell.planner = replace(cell.planner, outside=np.einsum("k,ks->s", density, gain))
+                expected = replace(expected, outside=np.einsum("k,ks->s", density, gain))
+                cell.planner = replace(cell.planner, expected=expected)
             return cell
 
         return plan_cost(cell_of, method)

@@ -46,6 +46,19 @@ def grants_of(plan: RoundPlan) -> Grants:
     return plan.grants if isinstance(plan.grants, Grants) else NO_GRANTS
 
 
+def by_device(plan: RoundPlan, name: str, count: int) -> Array:
+    """A column of a plan's grants by device [K], 0 for those without a grant.
+
+    Args:
+        plan: of a round.
+        name: of the column.
+        count: K, devices of the cell.
+    """
+    grants, values = grants_of(plan), np.zeros(count)
+    values[grants.device] = getattr(grants, name)
+    return values
+
+
 def granted_amounts(fleet: Fleet, demand: Demand, grants: Grants) -> tuple[Array, Array, Array]:
     """Cycles, bits up and bits down of the devices of grants [K], by their pruning ratios.
 

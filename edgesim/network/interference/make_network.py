@@ -129,7 +129,7 @@ def make_walk(section: HandoverSection | None, channel: SectorChannel) -> Moving
 
 
 def planned_interference(network: NetworkSection, allocation: AllocationSection) -> str:
-    """What the plans of a network count with, see `NetworkPlanner`."""
+    """What the plans of a network count with, see `ExpectedInterference`."""
     heard = network.interference or Interference()
     return NONE if heard.mode == NONE else allocation.interference
 

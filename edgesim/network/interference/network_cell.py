@@ -9,7 +9,13 @@ from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.interference.measured import MeasuredInterference
-from edgesim.network.interference.network_planner import NetworkPlan, NetworkPlanner
+from edgesim.network.interference.network_planning.expected_interference import (
+    ExpectedInterference,
+)
+from edgesim.network.interference.network_planning.network_planner import (
+    NetworkPlan,
+    NetworkPlanner,
+)
 from fl.contracts import Array, RoundPlan, View
 
 
@@ -18,7 +24,7 @@ class Network(Cell):
 
     Args:
         couplings: gains at all sectors, and who serves whom; the same object as the links'.
-        interference: what plans count with, see `NetworkPlanner`.
+        interference: what plans count with, see `ExpectedInterference`.
         expects_load: the links hear what plans expect by their loads.
         outside: interference that plans count with, of devices of other servers [S], W/Hz.
         measured: what the links met, where plans count with it; the same object as the links'.
@@ -39,8 +45,17 @@ class Network(Cell):
         super().__init__(**options)
         self.couplings = couplings
         self.measured = measured
-        heard = interference, expects_load, outside, measured
-        self.planner = NetworkPlanner(self.sector_planner, couplings, lambda: self.env.now, *heard)
+        expected = ExpectedInterference(
+            couplings,
+            self.channel,
+            self.fleet,
+            self.budget_s,
+            lambda: self.env.now,
+            interference,
+            outside,
+            measured,
+        )
+        self.planner = NetworkPlanner(self.sector_planner, couplings, expected, expects_load)
 
     def view(self, g: int, everyone: bool = False) -> View:
         self.uplink.follow()

@@ -3,7 +3,7 @@
 import pytest
 
 from edgesim import load, simulate
-from edgesim.network.interference.network_planner import NetworkPlanner
+from edgesim.network.interference.network_planning.network_planner import NetworkPlanner
 from edgesim.network.planning.planner import Planner
 
 TINY = """

@@ -5,7 +5,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.errors import ScenarioError
-from edgesim.network.interference import network_planner
+from edgesim.network.interference.network_planning import network_planner
 from edgesim.verification.verify import verify
 from tests.edgesim.resumed_runs import assert_resumed
 

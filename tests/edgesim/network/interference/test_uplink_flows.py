@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from edgesim.network.fading.processes import BlockFading
 from edgesim.network.flows.stalled_links import StalledLinkError
 from edgesim.network.interference.couplings import Couplings
-from edgesim.network.interference.load import loads
+from edgesim.network.interference.network_planning.load import loads
 from edgesim.network.interference.network_uplink import NetworkUplink
 from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.tdd_service import ALWAYS, TddService

@@ -8,8 +8,8 @@ import pytest
 from edgesim import load, simulate
 from edgesim.network.adaptation.power_control import PowerControl
 from edgesim.network.downlink.sector_downlink import SectorDownlink
-from edgesim.network.interference import network_planner
 from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.network_planning import network_planner
 from edgesim.network.interference.sector_channel import DisturbedChannel, SectorChannel
 from edgesim.network.planning import settled_plans
 from edgesim.records.summary import unsettled_warnings
