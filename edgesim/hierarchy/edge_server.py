@@ -15,7 +15,7 @@ from edgesim.hierarchy.backhaul import Transfers
 from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.network.cell import Cell
 from edgesim.records.event_log import EventLog
-from edgesim.records.table_files import Columns
+from edgesim.records.run_tables.table_columns import Columns
 from fl.contracts import AtWork, JobTrainer, MethodHooks, Observer, Scores, State
 from solvers import NamedDevicesError
 

@@ -11,7 +11,7 @@ import numpy as np
 from edgesim.hierarchy.edge_server import EdgeServer
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.records.rows_from_spans import columns_of_jobs, round_block, total
-from edgesim.records.table_files import Columns
+from edgesim.records.run_tables.table_columns import Columns
 from fl.contracts import RoundPlan, Scores
 
 WAITING = -1  # edge_round of a device that waits for other edges

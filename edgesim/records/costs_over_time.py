@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgesim.records.table_files import Columns
+from edgesim.records.run_tables.table_columns import Columns
 
 # columns of rounds: how many jobs are at work, or have arrived, and have no row yet
 UNCLOSED = ("in_flight", "held")

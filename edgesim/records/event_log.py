@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from edgesim.records.growing_tables import GrowingTables, LogError
 from edgesim.records.rows_from_spans import (
     JobRecord,
     columns_of_jobs,
@@ -19,8 +18,9 @@ from edgesim.records.rows_from_spans import (
     job_columns,
     round_block,
 )
+from edgesim.records.run_tables.growing_tables import GrowingTables, LogError
+from edgesim.records.run_tables.table_columns import Columns, FurtherColumns
 from edgesim.records.span import Span
-from edgesim.records.table_files import Columns, FurtherColumns
 from fl.contracts import Outcome, RoundPlan, Scores
 
 if TYPE_CHECKING:

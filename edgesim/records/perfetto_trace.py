@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgesim.records.table_files import Columns, as_list
+from edgesim.records.run_tables.table_columns import Columns, as_list
 
 RADIO = {"download", "upload", "handover"}
 TRACKS = {"cpu": 0, "radio": 1}
@@ -15,7 +15,7 @@ MAX_DEVICES = 1000  # in a trace: more tracks cannot be read
 
 
 def trace_json(spans: Columns) -> str:
-    """Spans (columns of `table_files.SPANS`) -> JSON text, in microseconds of simulated time.
+    """Spans (columns of `table_columns.SPANS`) -> JSON text, in microseconds of simulated time.
 
     Of more than `MAX_DEVICES` devices the trace has the first ones, and says so in ``otherData``.
     """

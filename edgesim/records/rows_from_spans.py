@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgesim.records.run_tables.table_columns import SCHEMAS, Columns, as_list
 from edgesim.records.span import Span
-from edgesim.records.table_files import SCHEMAS, Columns, as_list
 from fl.contracts import Array, Outcome, RoundPlan, Scores
 
 NAN = float("nan")

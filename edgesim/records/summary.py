@@ -9,7 +9,7 @@ import numpy as np
 
 from edgesim.errors import counted
 from edgesim.records.costs_over_time import UNCLOSED, share_until
-from edgesim.records.table_files import SCHEMAS, Columns
+from edgesim.records.run_tables.table_columns import SCHEMAS, Columns
 
 ROUNDING = 1e-12  # relative, of a mean of accuracies
 

@@ -12,7 +12,7 @@ from typing import Any
 from edgesim.errors import ResultsError, counted
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint
 from edgesim.records.checkpoint.usable_folder import FolderError
-from edgesim.records.table_files import Columns, as_list
+from edgesim.records.run_tables.table_columns import Columns, as_list
 from edgesim.results.flat_scenario import differing_keys, flatten, versions
 from edgesim.results.run_files import read_scenario
 from edgesim.runs.artifacts import versions as installed_versions

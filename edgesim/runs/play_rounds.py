@@ -20,7 +20,7 @@ from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint
 from edgesim.records.checkpoint.usable_folder import FolderError
 from edgesim.records.event_log import EventLog
-from edgesim.records.table_files import (
+from edgesim.records.run_tables.table_columns import (
     ABSENCE_COLUMNS,
     ERROR_COLUMNS,
     HANDOVER_COLUMNS,

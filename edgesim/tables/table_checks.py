@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgesim.errors import shorten
-from edgesim.records.table_files import SCHEMAS
+from edgesim.records.run_tables.table_columns import SCHEMAS
 
 MAX_NUMBER = 1e100  # of seconds, bits, joules: sums and squares stay finite
 MAX_COUNT = 2**53
@@ -85,7 +85,7 @@ def check_table(name: str, table: Mapping[str, np.ndarray]) -> None:
     """Check the columns of a table that has a schema.
 
     Args:
-        name: of the table in `table_files.SCHEMAS`.
+        name: of the table in `table_columns.SCHEMAS`.
         table: column -> values [rows], of kinds i, f or O (text).
 
     Raises:

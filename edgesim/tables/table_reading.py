@@ -12,7 +12,8 @@ import numpy as np
 
 from edgesim.errors import ResultsError, one_line, shorten
 from edgesim.records.checksums import DamagedRunError, read_summed
-from edgesim.records.table_files import FILES, ONLY_WITH_ROWS, ROUND_SCHEMAS, SCHEMAS, frame
+from edgesim.records.run_tables.table_columns import ROUND_SCHEMAS, SCHEMAS
+from edgesim.records.run_tables.table_files import FILES, ONLY_WITH_ROWS, frame
 from edgesim.tables.table_checks import TableError, check_table
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from edgesim.errors import counted
 from edgesim.records.checkpoint.checkpoint_log import read_blocks
 from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
 from edgesim.records.checksums import SUMS, damaged_files, read_sums
-from edgesim.records.growing_tables import GrowingTables
-from edgesim.records.table_files import FURTHER_COLUMNS, FurtherColumns
+from edgesim.records.run_tables.growing_tables import GrowingTables
+from edgesim.records.run_tables.table_columns import FURTHER_COLUMNS, FurtherColumns
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from fl.stored_files import DamagedFileError, read_sealed_json
 

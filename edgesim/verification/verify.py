@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from edgesim.errors import ResultsError, counted, one_line
-from edgesim.records.table_files import FILES
+from edgesim.records.run_tables.table_files import FILES
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.flat_scenario import si_column
 from edgesim.results.loaded_results import load_sweep

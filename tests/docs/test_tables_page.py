@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import edgesim
-from edgesim.records.table_files import FILES, ONLY_WITH_ROWS, SCHEMAS
+from edgesim.records.run_tables.table_columns import SCHEMAS
+from edgesim.records.run_tables.table_files import FILES, ONLY_WITH_ROWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
 TYPES = {int: "whole number", float: "number", str: "text"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from edgesim.records.table_files import MEASURES, SCORES, frame
+from edgesim.records.run_tables.table_columns import MEASURES, SCORES
 
 NAN = float("nan")
 THRESHOLD_S = 0.025
@@ -110,8 +110,8 @@ def finished_run(
     rounds.to_csv(folder / "rounds.csv", index=False)
     device_rows(rounds, rho).to_parquet(folder / "device_rounds.parquet")
     span_rows(rounds).to_parquet(folder / "spans.parquet")
-    frame({key: [] for key in SCORES}, SCORES).to_parquet(folder / "scores.parquet")
-    frame({key: [] for key in MEASURES}, MEASURES).to_csv(folder / "measures.csv", index=False)
+    pd.DataFrame(columns=[*SCORES]).astype(SCORES).to_parquet(folder / "scores.parquet")
+    pd.DataFrame(columns=[*MEASURES]).to_csv(folder / "measures.csv", index=False)
     text = scenario_text(name, scheme, method, solver, seed, bandwidth, extra, learning)
     (folder / "scenario.yaml").write_text(text, encoding="utf-8")
     summary = {"scenario": name, "scheme": scheme, "method": method, "solver": solver, "seed": seed}

@@ -10,7 +10,7 @@ import numpy as np
 from edgesim.engine.vectorised.device_spans import DeviceSpans, SpanColumns
 from edgesim.network.grants import Grants
 from edgesim.records.rows_from_spans import RADIO
-from edgesim.records.table_files import ROUND_SCHEMAS
+from edgesim.records.run_tables.table_columns import ROUND_SCHEMAS
 from fl.contracts import Array, RoundPlan
 
 STATUS, INFEASIBLE = np.array(["arrived", "late"], dtype=object), "infeasible"

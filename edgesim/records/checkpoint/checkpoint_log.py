@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from edgesim.records.arrow_columns import arrow_table
+from edgesim.records.run_tables.arrow_columns import arrow_table
 from fl.regular_files import open_regular
 from fl.stored_files import DamagedFileError
 

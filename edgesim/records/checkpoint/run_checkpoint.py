@@ -30,7 +30,7 @@ from edgesim.records.checkpoint.usable_folder import (
     unusable,
 )
 from edgesim.records.checksums import SUMS, FileDamage, damaged_files
-from edgesim.records.table_files import FILES, ONLY_WITH_ROWS
+from edgesim.records.run_tables.table_files import FILES, ONLY_WITH_ROWS
 from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
 
 RUN_FILES = [

@@ -7,7 +7,7 @@ from typing import Any
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_object
 from edgesim.extensions.user_code import code_path, guarded, lines_in, load_object, user_files
-from edgesim.records.table_files import SCHEMAS
+from edgesim.records.run_tables.table_columns import SCHEMAS
 from edgesim.runs.setup.data_source import DataSource, divide_data
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.schema import ScenarioKeys

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgesim.records.table_files import SCHEMAS
+from edgesim.records.run_tables.table_columns import SCHEMAS
 from edgesim.results.finished_run import FinishedRun
 from edgesim.results.run_search import find_runs
 from edgesim.tables.table_reading import read_table

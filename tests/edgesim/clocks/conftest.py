@@ -10,7 +10,7 @@ import pytest
 
 from edgesim.clocks.rules import Rules
 from edgesim.records.event_log import EventLog
-from edgesim.records.table_files import ABSENCE_COLUMNS, JOB_COLUMNS, SERVER_COLUMNS
+from edgesim.records.run_tables.table_columns import ABSENCE_COLUMNS, JOB_COLUMNS, SERVER_COLUMNS
 from fl.contracts import Demand, Job, Payload, Stage, Work
 from solvers.allocators.equal import equal
 from tests.edgesim.network.fleets import make_fleet

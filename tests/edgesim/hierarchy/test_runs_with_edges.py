@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from edgesim import simulate
-from edgesim.records.table_files import csv_text
+from edgesim.records.run_tables.table_files import csv_text
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED
 from edgesim.verification.verify import check_run
 from tests.edgesim.hierarchy.conftest import ONE, TWO

@@ -8,9 +8,9 @@ import simpy
 
 from edgesim.errors import ResultsError
 from edgesim.records.event_log import EventLog
-from edgesim.records.growing_tables import LogError
-from edgesim.records.table_files import ROUND_SCHEMAS as SCHEMAS
-from edgesim.records.table_files import rows_of
+from edgesim.records.run_tables.growing_tables import LogError
+from edgesim.records.run_tables.table_columns import ROUND_SCHEMAS as SCHEMAS
+from edgesim.records.run_tables.table_columns import rows_of
 from edgesim.tables.table_reading import read_event_log
 from fl.contracts import Grant, Outcome, RoundPlan, Scores
 

@@ -210,12 +210,12 @@ def test_a_run_that_is_killed_while_it_is_mended_has_no_digests_of_before(few, t
 @pytest.mark.parametrize("what", ["column", "state"])
 def test_a_whole_checkpoint_of_another_version_is_refused(tiny, tmp_path, monkeypatch, what):
     """It lacks a column, or something of the state, that this version reads."""
-    from edgesim.records import table_files
+    from edgesim.records.run_tables import table_columns
 
     simulate(load(tiny), out=tmp_path / "out")
     (tmp_path / "out" / "summary.json").unlink()
     if what == "column":
-        monkeypatch.setitem(table_files.SPANS, "antenna", int)
+        monkeypatch.setitem(table_columns.SPANS, "antenna", int)
     else:
         patched = "edgesim.runs.play_rounds.restored_state"
         monkeypatch.setattr(patched, lambda setup, saved: saved.facts["momentum"])

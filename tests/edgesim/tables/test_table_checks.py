@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from edgesim.records.table_files import SCHEMAS
+from edgesim.records.run_tables.table_columns import SCHEMAS
 from edgesim.tables.table_checks import TableError, check_table
 
 SPANS = {

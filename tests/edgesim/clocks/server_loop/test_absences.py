@@ -15,7 +15,7 @@ from edgesim.presence.absences import Absences
 from edgesim.presence.presence import Part, Presence
 from edgesim.presence.trace_file import traced as timeline_of
 from edgesim.records.event_log import EventLog
-from edgesim.records.table_files import ABSENCE_COLUMNS, JOB_COLUMNS
+from edgesim.records.run_tables.table_columns import ABSENCE_COLUMNS, JOB_COLUMNS
 from tests.edgesim.network.fleets import make_fleet
 
 

@@ -11,7 +11,7 @@ import pytest
 from edgesim.records.checkpoint.checkpoint_log import read_blocks
 from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.records.checkpoint.usable_folder import FolderError, refuse_unusable
-from edgesim.records.table_files import FILES
+from edgesim.records.run_tables.table_files import FILES
 
 ROWS = {
     "rounds": {"round": [0], "time_s": [0.1]},

@@ -12,7 +12,7 @@ import torch
 from edgesim import load, load_run, simulate
 from edgesim.cli.run_progress import RunProgress, print_runs
 from edgesim.errors import RunError, ScenarioError
-from edgesim.records.table_files import ROUNDS
+from edgesim.records.run_tables.table_columns import ROUNDS
 
 YAML = """
 name: real

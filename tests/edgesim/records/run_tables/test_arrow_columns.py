@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from edgesim.records.arrow_columns import arrow_array, arrow_table
+from edgesim.records.run_tables.arrow_columns import arrow_array, arrow_table
 
 COLUMNS = {
     "round": [0, -1, 2**62],

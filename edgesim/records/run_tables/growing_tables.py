@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 from edgesim.errors import EdgesimError
 from edgesim.records.atomic_files import write_atomic
-from edgesim.records.table_files import (
+from edgesim.records.run_tables.table_columns import (
     SCHEMAS,
     Columns,
     FurtherColumns,
-    frame,
     joined,
     rows_of,
     schemas_with,
     typed,
-    write_tables,
 )
+from edgesim.records.run_tables.table_files import frame, write_tables
 from fl.contracts import METRIC
 
 if TYPE_CHECKING:
@@ -37,8 +36,8 @@ class GrowingTables:
     """The tables of one run.
 
     Args:
-        more: columns that they have beside `table_files.ROUND_SCHEMAS`: some of
-            `table_files.FURTHER_COLUMNS`, in their order.
+        more: columns that they have beside `table_columns.ROUND_SCHEMAS`: some of
+            `table_columns.FURTHER_COLUMNS`, in their order.
     """
 
     def __init__(self, *more: FurtherColumns) -> None:
@@ -72,7 +71,7 @@ class GrowingTables:
         self._fresh = {name: [] for name in SCHEMAS}
 
     def columns(self, table: str) -> Columns:
-        """One table by its name in `table_files.SCHEMAS`, column -> list or array."""
+        """One table by its name in `table_columns.SCHEMAS`, column -> list or array."""
         blocks = self._blocks[table]
         if len(blocks) != 1:
             blocks[:] = [joined(blocks, self.schemas[table])]
