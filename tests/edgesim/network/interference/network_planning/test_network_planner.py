@@ -18,7 +18,7 @@ from solvers.rate_laws.efficiency_laws import CappedLaw, HullLaw
 STAIRS = HullLaw(np.array([0.25, 1.0, 3.0, 10.0]), np.array([0.25, 0.8, 1.5, 2.5]))
 LAWS = {"shannon": None, "hull": STAIRS, "truncated": CappedLaw(0.4, 10**2.2, 0.1)}
 
-SCENARIOS = Path(__file__).parents[4] / "scenarios"
+SCENARIOS = Path(__file__).parents[5] / "scenarios"
 ONE_SECTOR = [
     "learning.dataset=none", "~learning.partition", "~evaluate", "rounds=1", "devices.0.count=6",
     "network.layout={kind: sites, position: {list: [[0 m, 0 m]]}}", "network.interference=none",
