@@ -1,4 +1,4 @@
-"""The radio channel: gains over time, and the rate of Liu, eq. (9).
+"""The radio channel: gains over time, and what uploads get of the rate that they allow.
 
 The gain of device k at time t is a pure function of (seed, k, coherence block of t), so that a
 resumed run needs no channel state and no device's fading depends on who else is in the cell. With
@@ -15,6 +15,7 @@ import numpy as np
 from edgesim.network.adaptation.channel_estimate import ChannelEstimate
 from edgesim.network.adaptation.power_control import PowerControl
 from edgesim.network.adaptation.single_scheme import SingleScheme
+from edgesim.network.band_rate import BandRate
 from edgesim.network.fading.block_rate import efficiency_at
 from edgesim.network.fading.processes import Fading
 from edgesim.network.fading.selective import SelectiveFading, effective_snr
@@ -23,29 +24,24 @@ from edgesim.network.tdd_service import ALWAYS, AirTimes, TddService
 from fl.contracts import Array
 from solvers.rates import EfficiencyLaw
 
-SMALLEST_SHARE = 1e-12  # of which a signal-to-noise ratio is taken
 
-
-class Channel:
+class Channel(BandRate):
     """The gains of K devices towards one base station, and the rate of a share of the band.
 
     Args:
         bandwidth_hz: B, the cell's band, Hz.
         path_gain: path loss x shadowing [K], linear.
-        noise_w: sigma^2, noise power whatever the share (Liu, eq. (9)), W; or
-        noise_w_per_hz: N0, noise density over the used band, W/Hz. Exactly one of the two.
+        noise_w: see `BandRate`, as of noise_w_per_hz, resource_share, law and downlink_law.
         fading: small-scale fading; None: none.
         links: what path_gain was made of, where it is known.
-        resource_share: part of B log2(1 + SNR) that carries data.
-        law: spectral efficiency instead of log2(1 + SNR); needs a noise density.
-        downlink_law: that of a downlink over the same links; None: the same.
         air_times: of uplink and downlink under a TDD pattern.
         estimate: what is known of the fading; None: all.
         power_control: of the uplink; None: devices send with all their power.
         single: what uploads get instead of the law, with one scheme at a time; None: the law.
 
     Raises:
-        ValueError: both or neither of the noises, or a step of fading that is not positive.
+        ValueError: see `BandRate`; power control without a noise density, or a step of fading that
+            is not positive.
     """
 
     by_blocks = True  # the gains change at multiples of coherence_s, or never
@@ -69,43 +65,19 @@ class Channel:
         power_control: PowerControl | None = None,
         single: SingleScheme | None = None,
     ) -> None:
-        if (noise_w is None) == (noise_w_per_hz is None):
-            raise ValueError(
-                "a channel needs a noise power or a noise density, exactly one of the two"
-            )
+        noise = noise_w, noise_w_per_hz
+        super().__init__(bandwidth_hz, *noise, resource_share, law, downlink_law)
         self.fading, self.links, self.air_times = fading, links, air_times
-        self.resource_share, self.law = float(resource_share), law
-        self.downlink_law = law if downlink_law is None else downlink_law
         self.estimate, self.single = estimate, single
-        if law is not None and noise_w_per_hz is None:
-            raise ValueError("a law of spectral efficiency needs a noise density")
         if power_control is not None and noise_w_per_hz is None:
             raise ValueError("power control needs a noise density")
         self.power_control = power_control
         self.coherence_s = math.inf if fading is None else float(fading.step_s)
         if not self.coherence_s > 0.0:
             raise ValueError(f"fading needs a positive coherence time; it is {self.coherence_s} s")
-        self.bandwidth_hz = float(bandwidth_hz)
         self.path_gain = np.asarray(path_gain, dtype=float)
-        self.noise_w, self.noise_w_per_hz = noise_w, noise_w_per_hz
         self._block: int | None = None  # the coherence block that _gain belongs to
         self._gain = self.path_gain
-
-    @property
-    def band_noise_w(self) -> float:
-        """Noise power over the whole band, W."""
-        return float(self.noise_over_w(self.bandwidth_hz))
-
-    def noise_over_w(self, used_hz: Any) -> Any:
-        """Noise power over bands, W, same shape; with a noise power that one whatever the band."""
-        if self.noise_w_per_hz is None:
-            return self.noise_w
-        return self.noise_w_per_hz * np.where(used_hz > 0.0, used_hz, 1.0)
-
-    def snr_per_gain(self, share: Any, power_w: Any) -> Any:
-        """Signal-to-noise ratio of a gain of 1 over shares b of the band: p / (N0 b B)."""
-        used = 1.0 if self.noise_w_per_hz is None else np.maximum(share, SMALLEST_SHARE)
-        return power_w / (self.band_noise_w * used)
 
     @property
     def services(self) -> tuple[TddService | None, TddService | None]:
@@ -260,42 +232,6 @@ class Channel:
         per_gain = snr / self.gains(time_s)[devices]
         gain, power = self._known_power(time_s, devices, per_gain)
         return snr, per_gain * gain * power
-
-    def rate_bps(self, share: Any, power_w: Any, gain: Any) -> Any:
-        """Uplink rate b B log2(1 + h p / sigma^2): Liu, eq. (9).
-
-        With a noise density the noise grows with the used band: b B log2(1 + h p / (N0 b B)).
-
-        Args:
-            share: b, fraction of the band in [0, 1], any shape.
-            power_w: p, transmit power, W, same shape.
-            gain: h, channel power gain, linear, same shape.
-
-        Returns:
-            Rate, bit/s, same shape; 0 where share or gain is 0.
-        """
-        rate_bps = self._carried_bps(share * self.bandwidth_hz, power_w, gain, self.law)
-        return rate_bps * self.resource_share
-
-    def downlink_bps(
-        self, power_w: float, gain: Any, bandwidth_hz: float, resource_share: float
-    ) -> Any:
-        """Rate of a downlink over the whole of its band, bit/s, shape of ``gain``.
-
-        Args:
-            power_w: P of the base station, W.
-            gain: h, linear, any shape.
-            bandwidth_hz: of the downlink, Hz.
-            resource_share: part of the rate that carries data.
-        """
-        return self._carried_bps(bandwidth_hz, power_w, gain, self.downlink_law) * resource_share
-
-    def _carried_bps(self, used_hz: Any, power_w: Any, gain: Any, law: EfficiencyLaw | None) -> Any:
-        """What a band carries before overhead, bit/s."""
-        snr = gain * power_w / self.noise_over_w(used_hz)
-        if law is None:
-            return used_hz * np.log1p(snr) / math.log(2)
-        return used_hz * law.efficiency(snr)
 
 
 def step_of(time_s: float, length_s: float) -> int:

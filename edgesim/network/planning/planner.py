@@ -15,11 +15,11 @@ from edgesim.network.grants import Grants
 from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planning.pruning_problem import pruning_problem
+from edgesim.network.planning.round_uploads import RoundUploads, SendingTimes
 from edgesim.network.planning.settled_plans import Turn, settled, settled_at_instant
 from edgesim.network.planning.shadow_prices import PricedPlan, rate_prices, slopes
 from edgesim.network.planning.solution_grants import on_clock_levels, solution_grants
 from edgesim.network.planning.stretched_threshold import allocate, refuse_late
-from edgesim.network.round_uploads import RoundUploads, SendingTimes
 from fl.contracts import Array, Demand, RoundPlan, View
 from solvers import Allocation, InfeasibleError, PruningProblem, UncertifiedError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.network.channel import SMALLEST_SHARE
+from edgesim.network.band_rate import SMALLEST_SHARE
 from edgesim.network.device import Fleet
 from edgesim.network.grants import Grants
 from edgesim.network.planned_gains import PlannedGains

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgesim.network.planning.anderson_mixing import AndersonMixing
-from edgesim.network.round_uploads import RoundUploads, SendingTimes
+from edgesim.network.planning.round_uploads import RoundUploads, SendingTimes
 from fl.contracts import Array
 from solvers import Allocation, InfeasibleError, PruningProblem
 

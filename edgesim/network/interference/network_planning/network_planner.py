@@ -24,9 +24,9 @@ from edgesim.network.interference.uplink_rates import noise_factor
 from edgesim.network.planned_gains import PlannedGains
 from edgesim.network.planning.anderson_mixing import AndersonMixing
 from edgesim.network.planning.planner import Planner
+from edgesim.network.planning.round_uploads import SendingTimes
 from edgesim.network.planning.settled_plans import SAME_GAIN, gain_change, same_gains
 from edgesim.network.planning.shadow_prices import PricedPlan
-from edgesim.network.round_uploads import SendingTimes
 from edgesim.scenario.cells.interference_schema import LOAD
 from fl.contracts import Array, Demand, RoundPlan, View
 

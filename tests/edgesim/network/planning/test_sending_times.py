@@ -8,10 +8,10 @@ import pytest
 
 from edgesim import simulate
 from edgesim.network.planning.planner import Planner
-from edgesim.network.round_uploads import SendingTimes
+from edgesim.network.planning.round_uploads import SendingTimes
 from edgesim.scenario import load
 
-SCENARIOS = Path(__file__).parents[3] / "scenarios"
+SCENARIOS = Path(__file__).parents[4] / "scenarios"
 FILE = SCENARIOS / "planning-under-fading.yaml"
 QUANTILE = ["allocation={solver: kkt, rate: quantile, reliability: 0.95}"]
 NARROW = ["learning.method.rho_max=0.3"]  # at most that is pruned: 25 ms are too short
