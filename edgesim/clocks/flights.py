@@ -178,43 +178,6 @@ class Desk:
         """The jobs that are at work or wait, in the order of dispatch."""
         return sorted([*self.out.values(), *self.held], key=lambda flight: flight.number)
 
-    def record(self, now: State) -> tuple[dict[str, Array], dict[str, Any]]:
-        """The jobs that are at work or wait, for a checkpoint: arrays, and a record for JSON.
-
-        Nothing of what they have done is kept: `edgesim.clocks.resumed_jobs` plays it again.
-
-        Args:
-            now: the state whose own arrays the checkpoint has anyway.
-        """
-        flights = self.flights()
-        bases = {id(flight.base): flight.base for flight in flights}
-        if self.saved is not None:
-            bases[id(self.saved)] = self.saved
-        place = {key: i for i, key in enumerate(bases)}
-        devices: list[list[int]] = [[] for _ in bases]
-        for flight in flights:
-            devices[place[id(flight.base)]].append(flight.grant.device)
-        arrays, states = now.bases_to_arrays(list(zip(bases.values(), devices, strict=True)))
-        jobs = [
-            {
-                "number": flight.number,
-                "version": flight.version,
-                "base": place[id(flight.base)],
-                "again": flight.update.job.again if flight.update else 0,
-                "dispatched_s": flight.dispatched_s,
-                "landed_s": None if math.isnan(flight.landed_s) else flight.landed_s,
-                "trained": bool(flight.update and flight.update.is_trained),
-                "grant": vars(flight.grant),
-                **({"at_start": list(flight.at_start)} if flight.at_start else {}),
-            }
-            for flight in flights
-        ]
-        counted = {"jobs": self.jobs, "turn": self.turn}
-        if self.saved is not None:
-            counted["saved"] = place[id(self.saved)]
-        idle = {"idle_since_s": self.idle_since_s.tolist()}
-        return arrays, {**counted, **idle, "bases": states, "flights": jobs}
-
     def _land(self, flight: Flight) -> None:
         self._landing.append(flight)
         if not self._bell.triggered:

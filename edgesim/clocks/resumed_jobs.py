@@ -1,4 +1,4 @@
-"""The jobs that were at work at a checkpoint, played again up to it.
+"""The jobs that are at work at a checkpoint: what it keeps of them, and how they are played again.
 
 Where every device has its own part of the band, a job depends on nothing but its dispatch: it is
 handed out again at its own time, with its own grant, by the state that it started from, and
@@ -11,6 +11,7 @@ then begin again and carry nothing until the band is put back to its last change
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -27,6 +28,63 @@ from edgesim.records.event_log import EventLog
 from fl.contracts import Array, Grant, JobTrainer, MethodHooks, RoundPlan, State
 
 Moment = tuple[float, Callable[[], None]]  # (simulated time, s; what happens at the end of it)
+
+
+def record_of_run(
+    desk: Desk, cell: Cell, log: EventLog, state: State
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The jobs that are at work or wait, the devices and the band, for a checkpoint.
+
+    Args:
+        desk: of the server.
+        cell: devices and band.
+        log: knows how long the uploads that wait have waited for a band.
+        state: of the checkpoint.
+    """
+    arrays, record = record_of_jobs(desk, state)
+    if (band := cell.uplink.record()) is not None:
+        held = {flight.number: log.waited_s(flight.number) for flight in desk.held}
+        record["band"] = band | {"held_waited_s": [*held.items()]}
+    return arrays | cell.arrays(), record
+
+
+def record_of_jobs(desk: Desk, now: State) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The jobs that are at work or wait, for a checkpoint: arrays, and a record for JSON.
+
+    Nothing of what they have done is kept: it is played again.
+
+    Args:
+        desk: of the server.
+        now: the state whose own arrays the checkpoint has anyway.
+    """
+    flights = desk.flights()
+    bases = {id(flight.base): flight.base for flight in flights}
+    if desk.saved is not None:
+        bases[id(desk.saved)] = desk.saved
+    place = {key: i for i, key in enumerate(bases)}
+    devices: list[list[int]] = [[] for _ in bases]
+    for flight in flights:
+        devices[place[id(flight.base)]].append(flight.grant.device)
+    arrays, states = now.bases_to_arrays(list(zip(bases.values(), devices, strict=True)))
+    jobs = [
+        {
+            "number": flight.number,
+            "version": flight.version,
+            "base": place[id(flight.base)],
+            "again": flight.update.job.again if flight.update else 0,
+            "dispatched_s": flight.dispatched_s,
+            "landed_s": None if math.isnan(flight.landed_s) else flight.landed_s,
+            "trained": bool(flight.update and flight.update.is_trained),
+            "grant": vars(flight.grant),
+            **({"at_start": list(flight.at_start)} if flight.at_start else {}),
+        }
+        for flight in flights
+    ]
+    counted = {"jobs": desk.jobs, "turn": desk.turn}
+    if desk.saved is not None:
+        counted["saved"] = place[id(desk.saved)]
+    idle = {"idle_since_s": desk.idle_since_s.tolist()}
+    return arrays, {**counted, **idle, "bases": states, "flights": jobs}
 
 
 def first_dispatch_s(record: dict[str, Any], otherwise_s: float) -> float:
@@ -57,7 +115,7 @@ def play_again(
         log: with the rows of the checkpoint.
         state: of the checkpoint.
         arrays: of the checkpoint, by name.
-        record: what `Desk.record` made.
+        record: what `record_of_run` made.
         until_s: simulated time of the checkpoint, s.
     """
     bases = state.bases_from_arrays(arrays, record["bases"])

@@ -16,6 +16,7 @@ import simpy
 
 from edgesim.clocks.flights import AT_THE_END, Desk, Flight, in_device_order
 from edgesim.clocks.partial_work import planned_parts, starts_of_uploads_s
+from edgesim.clocks.resumed_jobs import record_of_run
 from edgesim.clocks.rules import Overlapping, Rules
 from edgesim.clocks.server_failures import ServerFailures, discard_everything
 from edgesim.clocks.waiting_devices import (
@@ -26,7 +27,8 @@ from edgesim.clocks.waiting_devices import (
 )
 from edgesim.engine.interruptions import event_at, watch
 from edgesim.engine.participants import empty_round_s, left_out, make_plan
-from edgesim.engine.rounds import UNFINISHED, NoProgressError, take_part
+from edgesim.engine.progress_limits import check_version
+from edgesim.engine.rounds import UNFINISHED, take_part
 from edgesim.engine.stop_rule import StopRule
 from edgesim.network.cell import Cell
 from edgesim.records.event_log import EventLog
@@ -45,10 +47,6 @@ from fl.contracts import (
 )
 from fl.method_base.hook_answers import answer
 from fl.method_base.state_answers import following, storable
-
-MOST_IN_VAIN = 5_000  # jobs one after the other, and 5 for each that may be at work
-MOST_FAILURES = 50  # of the server before a version is made
-
 
 Events = Generator[simpy.Event, Any, Any]
 
@@ -128,7 +126,7 @@ class ServerLoop:
             if self.failures is not None and self.failures.is_down(env.now):
                 state = yield from self.recovered(g, state, self.failures)
             if rules.room(desk) != 0:
-                self.check_progress(g)
+                check_version(g, desk.in_vain, self.together, self.failed, env.now)
                 state = self.hand_out(g, state)
                 if self.view and rules.asks_others(desk, self.view, self.plan):
                     continue
@@ -152,28 +150,10 @@ class ServerLoop:
             desk.collect(rules.max_staleness)
         return self.make_version(g, state, batch, start_s, is_last)
 
-    def check_progress(self, g: int) -> None:
-        """Refuse to go on for ever where next to no job ends, or no version before a failure.
-
-        Raises:
-            NoProgressError: far more jobs in a row were in vain than devices that start together
-                explain, or a version was begun too often.
-        """
-        desk, rules = self.desk, self.rules
-        where = f"by {self.env.now:g} s of simulated time without a version {g} of the model"
-        if self.failed >= MOST_FAILURES:
-            raise NoProgressError(
-                f"the server failed {self.failed} times {where}, since it is never up for as long "
-                "as one takes; make it fail less often (server.up)"
-            )
-        # Those that start together may all fail before the first of them can be done.
-        together = rules.slots if isinstance(rules, Overlapping) else len(self.cell.fleet)
-        if desk.in_vain > MOST_IN_VAIN + 5 * together:
-            raise NoProgressError(
-                f"{desk.in_vain} times in a row a job, or the wait for a device, brought no update "
-                f"{where}; make devices fail or leave less often, or let jobs go on with on_leave "
-                "or on_failure: resume"
-            )
+    @property
+    def together(self) -> int:
+        """How many jobs can start together."""
+        return self.rules.slots if isinstance(self.rules, Overlapping) else len(self.cell.fleet)
 
     def begin_version(self, g: int) -> None:
         """Nobody was asked yet, and the clock's own time begins."""
@@ -328,16 +308,8 @@ class ServerLoop:
         }
         waiting["server_failures"] = self.failed
         log.close_round(*closed, jobs, waiting)
-        self.observer.finished(g, state, lambda: self.at_work(state))
+        self.observer.finished(g, state, lambda: record_of_run(desk, cell, log, state))
         return state
-
-    def at_work(self, state: State) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The jobs that are at work or wait, the devices and the band, for a checkpoint."""
-        arrays, record = self.desk.record(state)
-        if (band := self.cell.uplink.record()) is not None:
-            held = {flight.number: self.log.waited_s(flight.number) for flight in self.desk.held}
-            record["band"] = band | {"held_waited_s": [*held.items()]}
-        return arrays | self.cell.arrays(), record
 
     def as_used(self, flight: Flight, now: State, g: int) -> Update:
         """An update as it is aggregated: as it came, or damped by its staleness."""

@@ -15,22 +15,17 @@ from typing import Any
 import simpy
 
 from edgesim.engine.interruptions import CUT, cut_off, stay_away
-from edgesim.errors import RunError
+from edgesim.engine.progress_limits import check_restarts
 from edgesim.network.cell import Cell
 from edgesim.presence.absences import Away
 from edgesim.records.event_log import EventLog
 from edgesim.records.span import Span
 from fl.contracts import Grant, Job, Outcome, Update
 
-MOST_RESTARTS = 5_000  # of one job
 SLACK = 1e-6  # of the threshold, for rounding
 # why a device was interrupted, beside `edgesim.engine.interruptions`
 LATE, CANCELLED, UNFINISHED = "late", "cancelled", "unfinished"
 SimPyProcess = Generator[simpy.Event, Any, None]
-
-
-class NoProgressError(RunError):
-    """Jobs, or the server, fail so often that no version of the model is ever made."""
 
 
 def take_part(
@@ -62,12 +57,7 @@ def take_part(
             if isinstance(stop.cause, Away):
                 away = stop.cause
                 restarts += not away.keeps_work
-                if restarts > MOST_RESTARTS:
-                    raise NoProgressError(
-                        f"a job of device {job.device} has started {restarts} times by "
-                        f"{env.now:g} s of simulated time and never ended; make the device fail or "
-                        "leave less often, or let jobs go on with on_leave or on_failure: resume"
-                    ) from None
+                check_restarts(restarts, job.device, env.now)
                 if not away.keeps_work:
                     done = Progress(trained=done.trained, spans=done.spans)
                 continue

@@ -10,6 +10,7 @@ import simpy
 
 from edgesim.clocks.resumed_jobs import first_dispatch_s, play_again
 from edgesim.clocks.server_loop import ServerLoop
+from edgesim.clocks.vectorised.resumed_columns import take_up_jobs
 from edgesim.clocks.vectorised.version_loop import VersionLoop
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
@@ -131,7 +132,7 @@ def play(
     loop = VersionLoop(setup.clock, env, cell, method, log, recorder, recorder.stop)
     state = first_state(method) if state is None else state
     if saved and at_work:
-        loop.restore(state, saved.arrays, at_work, start_s)
+        take_up_jobs(loop.desk, cell, method, state, saved.arrays, at_work, start_s)
     return loop.versions(rounds, state)
 
 

@@ -7,6 +7,9 @@ every table has the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from edgesim.engine.rounds import SLACK
@@ -92,6 +95,22 @@ class JobColumns:
         start_s = self.rows["dispatched_s"][where]
         self._set_rows(where, played, grants, start_s, np.inf)
         self.rows["status"][where], self.rows["due_s"][where] = status, np.inf
+
+    def use(self, where: Array, version: int, weight: Callable[[int], float]) -> None:
+        """Write of the jobs of which the next version is made how stale they are, and their weight.
+
+        Args:
+            where: their slots.
+            version: g, of the model that is changed.
+            weight: s(tau) of the clock.
+        """
+        if not len(where):
+            return
+        staleness = version - self.rows["version_in"][where]
+        taus, which = np.unique(staleness, return_inverse=True)
+        weights = np.array([weight(tau) for tau in taus.tolist()])
+        self.rows["staleness"][where], self.rows["weight"][where] = staleness, weights[which]
+        self.rows["version_out"][where] = version + 1
 
     def forget_ended(self, now_s: float) -> None:
         """What has ended until now was written before."""
@@ -179,3 +198,13 @@ def idle_columns(idle: SpanColumns) -> dict[str, Array]:
 def late_after_s(threshold_s: float) -> float:
     """Time since its dispatch after which an upload is late, s."""
     return threshold_s * (1.0 + SLACK)
+
+
+def with_rows(columns: dict[str, Array], more: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
+    """What device_rounds has of some jobs with further rows, by device and number."""
+    joined = {
+        name: np.append(values, np.array([row[name] for row in more], dtype=values.dtype))
+        for name, values in columns.items()
+    }
+    order = np.lexsort((joined["job"], joined["device"]))
+    return {name: values[order] for name, values in joined.items()}

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from edgesim.clocks.resumed_jobs import record_of_jobs
 from edgesim.clocks.rules import Rules
 from edgesim.clocks.vectorised.counting_desk import CountingDesk
-from edgesim.clocks.vectorised.job_columns import late_after_s
+from edgesim.clocks.vectorised.job_columns import late_after_s, with_rows
 from edgesim.clocks.vectorised.relay import find_relay, played
 from edgesim.clocks.waiting_devices import drawing_idle_power
 from edgesim.engine.participants import empty_round_s, left_out, make_plan
@@ -39,7 +39,7 @@ from edgesim.records.rows_from_spans import (
     job_columns,
     round_block,
 )
-from fl.contracts import Array, Grant, Observer, Report, RoundPlan, State, View
+from fl.contracts import Array, Observer, Report, RoundPlan, State, View
 from fl.method_base.hook_answers import demand_of
 
 NOT_RECEIVED = ("discarded", "unfinished", "infeasible")
@@ -70,35 +70,6 @@ class VersionLoop:
         self.everybody: View | None = None  # at the present version
         self.left_out: list[dict[str, Any]] = []  # rows of devices that cannot meet T_th
         self.at_once = FIRST_RELAY
-
-    def restore(
-        self, state: State, arrays: dict[str, Array], record: dict[str, Any], until_s: float
-    ) -> None:
-        """Take up the jobs of a checkpoint: `edgesim.clocks.resumed_jobs.play_again`."""
-        desk, flights = self.desk, record["flights"]
-        desk.jobs, desk.turn = record["jobs"], record["turn"]
-        idle_since_s = np.array(record["idle_since_s"])
-        if not flights:
-            desk.idle_since_s = idle_since_s
-            return
-        bases = state.bases_from_arrays(arrays, record["bases"])
-        desk.bases = {each["version"]: bases[each["base"]] for each in flights}
-        grants = columns_of([Grant(**each["grant"]) for each in flights])
-        start_s, version, number = (
-            np.array([each[name] for each in flights])
-            for name in ("dispatched_s", "version", "number")
-        )
-        again = played(self.cell, self.method, grants, start_s)
-        late_s = late_after_s(self.cell.budget_s)
-        where = self.columns.add(again, grants, number, version, start_s, late_s)
-        self.columns.forget_ended(until_s)
-        has_landed = np.array([each["landed_s"] is not None for each in flights])
-        desk.fly(where)
-        desk.land(desk.in_order(where[has_landed]), None)
-        desk.idle_since_s = idle_since_s
-        if self.cell.keeps_promises and desk.out:
-            promised = list(self.columns.grants(where[~has_landed]))
-            self.cell.begin_round(RoundPlan(promised), others_go_on=True)
 
     def versions(self, rounds: range, state: State) -> State:
         """Make versions of the model, one after the other; the last state."""
@@ -230,7 +201,7 @@ class VersionLoop:
     ) -> State:
         """Close version g: its rows, its evaluation, its checkpoint."""
         desk, cell, log, now_s = self.desk, self.cell, self.log, self.env.now
-        self.judge(np.array(batch, dtype=int), g)
+        self.columns.use(np.array(batch, dtype=int), g, self.rules.weight)
         used = set(batch)
         desk.held = [job for job in desk.held if job not in used]
         ended = [*batch, *desk.gone, *unfinished, *(desk.held if is_last else ())]
@@ -245,7 +216,7 @@ class VersionLoop:
         rows = self.columns.take_rows(np.array(ended, dtype=int))
         rows["round"] = np.full(len(rows["job"]), g)
         if self.left_out:
-            rows = self.with_left_out(rows)
+            rows, self.left_out = with_rows(rows, self.left_out), []
         state = self.method.aggregate(state, view, ())
         state = self.method.observe(state, Report(g, now_s - start_s, ()))
         scores = self.observer.scores(g, state)
@@ -261,29 +232,8 @@ class VersionLoop:
         }
         block["rounds"] |= columns_of_jobs(block["device_rounds"], waiting)
         log.add(block)
-        self.observer.finished(g, state, lambda: desk.record(state))
+        self.observer.finished(g, state, lambda: record_of_jobs(desk, state))
         return state
-
-    def judge(self, used: Array, g: int) -> None:
-        """Write of the jobs of which version g + 1 is made how stale they are, and their weight."""
-        rows = self.columns.rows
-        if not len(used):
-            return
-        staleness = g - rows["version_in"][used]
-        taus, which = np.unique(staleness, return_inverse=True)
-        weights = np.array([self.rules.weight(tau) for tau in taus.tolist()])
-        rows["staleness"][used], rows["weight"][used] = staleness, weights[which]
-        rows["version_out"][used] = g + 1
-
-    def with_left_out(self, rows: dict[str, Array]) -> dict[str, Array]:
-        """The rows with those of devices that cannot meet the threshold."""
-        more, self.left_out = self.left_out, []
-        joined = {
-            name: np.append(values, np.array([row[name] for row in more], dtype=values.dtype))
-            for name, values in rows.items()
-        }
-        order = np.lexsort((joined["job"], joined["device"]))
-        return {name: values[order] for name, values in joined.items()}
 
     def charge_idle_power(self, devices: Array, until_s: float | Array) -> None:
         """Charge idle power to devices that have waited, until an instant or one of each, s."""
@@ -295,10 +245,3 @@ class VersionLoop:
             begun = np.ones(len(k), dtype=bool)
             idle = SpanColumns("idle", k, begun, since_s[k].copy(), ends_s)
             self.columns.waited(charged(idle, self.cell.ledger.idle(k)))
-
-
-def columns_of(grants: Sequence[Grant]) -> Grants:
-    """Grants as columns."""
-    rows = [(one.device, one.share, one.rho, one.cpu_hz, one.power_w) for one in grants]
-    device, *others = zip(*rows, strict=True)
-    return Grants(np.array(device, dtype=int), *(np.array(each) for each in others))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from edgesim.clocks import server_loop
 from edgesim.clocks.rules import Buffered, OverCommit, Rules, Windowed
 from edgesim.clocks.server_failures import ServerFailures, failing
-from edgesim.engine.rounds import NoProgressError
+from edgesim.engine import progress_limits
+from edgesim.engine.progress_limits import NoProgressError
 from edgesim.seeds import Seeds
 
 
@@ -197,7 +198,7 @@ def test_a_job_that_starts_again_from_its_version_has_a_failure_of_its_own(trace
 @pytest.mark.slow
 def test_jobs_that_never_end_are_one_sentence(traced, monkeypatch):
     """The limit counts those of the slots, not of all devices, since the last arrival."""
-    monkeypatch.setattr(server_loop, "MOST_IN_VAIN", 20)
+    monkeypatch.setattr(progress_limits, "MOST_IN_VAIN", 20)
     fails = {"failure_rate_hz": [1e9, 1e9, 1e9, 1e9]}
     for slots, count in ((1, 26), (2, 31)):
         said = rf"^{count} times in a row a job, .* brought no update by .* without a version 0 "

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from edgesim.clocks.rules import Buffered, Deadline, Rules
-from edgesim.engine import rounds
+from edgesim.engine import progress_limits
 from edgesim.engine.participants import NoParticipantsError
-from edgesim.engine.rounds import NoProgressError
+from edgesim.engine.progress_limits import NoProgressError
 from edgesim.presence.absences import Absences
 from edgesim.presence.presence import Part, Presence
 from edgesim.presence.trace_file import traced as timeline_of
@@ -90,7 +90,7 @@ def test_a_device_that_never_returns_loses_its_job_also_with_resume(traced):
 
 
 def test_a_job_that_restarts_for_ever_is_one_sentence(traced, monkeypatch):
-    monkeypatch.setattr(rounds, "MOST_RESTARTS", 7)
+    monkeypatch.setattr(progress_limits, "MOST_RESTARTS", 7)
     there = absences([[(0.0, 1.0)]], "restart", period_s=1.5)
     with pytest.raises(NoProgressError, match=r"a job of device 0 has started 8 times by 11.5 s"):
         traced((2.0,), Rules(), 1, absences=there)
