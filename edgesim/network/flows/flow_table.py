@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from edgesim.network.flows.link import SegmentObserver
 from edgesim.network.tdd_service import TddService
 from fl.contracts import Array
 
 Rates = Callable[[Array, float], tuple[Array, Array, Array]]
 # (who sends, bool [K]; time, s) -> (rate, bit/s [K]; log2(1 + SINR) [K]; share of the band [K])
-FlowStretch = Callable[[Array, float], None]  # (flows, int [N]; now, s), before rates change
 
 
 class FlowTable:
@@ -25,10 +25,17 @@ class FlowTable:
         count: K.
         rates: of those that send, at an instant.
         service: when the links may send; None: always, at the mean rate.
+        on_segment: see `Link`.
     """
 
-    def __init__(self, count: int, rates: Rates, service: TddService | None = None) -> None:
-        self.rates, self.service = rates, service
+    def __init__(
+        self,
+        count: int,
+        rates: Rates,
+        service: TddService | None = None,
+        on_segment: SegmentObserver | None = None,
+    ) -> None:
+        self.rates, self.service, self.on_segment = rates, service, on_segment
         self.active = np.zeros(count, dtype=bool)
         self.left, self.since_s = np.zeros(count), np.zeros(count)  # bit, and since when, s
         self.rate_bps, self.efficiency = np.zeros(count), np.zeros(count)
@@ -37,7 +44,6 @@ class FlowTable:
         self.served_s = np.zeros(count)  # time for which each flow was served in a band, s
         self.carried = np.zeros(count)  # its spectral efficiency integrated over that time, bit/Hz
         self.waited_s = np.zeros(count)  # time for which each flow had no band, s
-        self.on_stretch: FlowStretch | None = None
 
     def begin(self, device: int, bits: float, now_s: float) -> None:
         """A flow starts; its rate is known after `settle`."""
@@ -83,8 +89,8 @@ class FlowTable:
 
     def _count(self, flows: Array, now_s: float) -> None:
         """Count what these flows carried since their rates changed last."""
-        if self.on_stretch is not None:
-            self.on_stretch(flows, now_s)
+        if self.on_segment is not None:
+            self._report(flows, now_s, self.on_segment)
         spent_s = now_s - self.since_s[flows]
         self.waited_s[flows] += np.where(self.share[flows] > 0.0, 0.0, spent_s)
         if self.service is not None:
@@ -94,6 +100,17 @@ class FlowTable:
         self.served_s[flows] += np.where(self.share[flows] > 0.0, spent_s, 0.0)
         self.carried[flows] += self.efficiency[flows] * spent_s
         self.since_s[flows] = now_s
+
+    def _report(self, flows: Array, now_s: float, on_segment: SegmentObserver) -> None:
+        """Report the stretches of some flows that end now."""
+        for k in flows.tolist():
+            start_s, rate_bps = float(self.since_s[k]), float(self.rate_bps[k])
+            spent_s = now_s - start_s
+            if self.service is not None:
+                spent_s = self.service.served_s(start_s, now_s)
+            if now_s > start_s:
+                sent = min(rate_bps * spent_s, float(self.left[k]))
+                on_segment(k, start_s, now_s, float(self.share[k]), rate_bps, sent)
 
     def next_finish(self) -> tuple[float, Array]:
         """(when flows finish next at these rates, s; which do, in device order); inf: none."""

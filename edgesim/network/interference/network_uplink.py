@@ -9,11 +9,11 @@ import numpy as np
 import simpy
 
 from edgesim.network.adaptation.drawn_repetitions import DrawnRepetitions
-from edgesim.network.channel import step_of
 from edgesim.network.flows.flow_table import FlowTable
 from edgesim.network.flows.flow_timer import FlowTimer
 from edgesim.network.flows.link import Carrying, SegmentObserver
 from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.heard_senders import HeardSenders
 from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.moving_sectors import MovingSectors
 from edgesim.network.interference.resource_grid import ResourceGrid
@@ -22,18 +22,10 @@ from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.network.interference.uplink_rates import UplinkRates
 from edgesim.network.uplink import Uplink
 from edgesim.records.span import Span
-from edgesim.scenario.cells.interference_schema import (
-    EVENTS,
-    FULL,
-    LOAD,
-    NONE,
-    REFRESH,
-    RESOLVED,
-)
+from edgesim.scenario.cells.interference_schema import EVENTS, RESOLVED
 from fl.contracts import Array, Grant, Streams
 
 FAILED = "failed"  # why an upload whose link has failed is interrupted
-MODES = (NONE, FULL, LOAD, REFRESH, EVENTS, RESOLVED)
 
 
 class NetworkUplink(Uplink):
@@ -43,10 +35,7 @@ class NetworkUplink(Uplink):
         env: the simulation environment.
         channel: gains of the devices at their own sectors.
         couplings: gains at all sectors.
-        interference: of whom an upload hears. ``none``: nobody. ``full``: everybody with a grant,
-            all the time. ``load``: what the plan of the round expects. ``refresh``: who was sending
-            at the last multiple of ``refresh_s``. ``events``: who is sending. ``resolved``: who is
-            sending in the same resource blocks.
+        interference: of whom an upload hears, a mode of `HeardSenders`.
         refresh_s: of ``refresh``, s.
         share: fixed or reclaim, see `Uplink`; freed band stays in its sector.
         on_segment: see `Link`.
@@ -73,34 +62,32 @@ class NetworkUplink(Uplink):
         streams: Streams | None = None,
     ) -> None:
         super().__init__(env, channel, share, on_segment, repetitions)
-        if interference not in MODES:
-            raise ValueError(f"interference is {interference}; allowed are {', '.join(MODES)}")
-        self.interference, self.refresh_s = interference, refresh_s
         self.couplings, self.bands = couplings, SectorBands(couplings, share == "reclaim")
         if (blocks is not None and streams is not None) != (interference == RESOLVED):
             raise ValueError("a number of resource blocks goes with interference resolved only")
         grid = ResourceGrid(self.bands, blocks, streams) if blocks and streams else None
         self.rates = UplinkRates(couplings, channel, self.bands, grid)
+        self.heard = HeardSenders(interference, refresh_s, self.rates)
         self.measured = measured
-        table = FlowTable(len(couplings), self._rates_now, self.service)
+        table = FlowTable(len(couplings), self._rates_now, self.service, on_segment)
         self.timer = FlowTimer(env, table, self._next_change_s)
-        if on_segment is not None:
-            table.on_stretch = self._report
         self.walk, self._leaving = walk, dict[int, simpy.Event]()  # device that sends -> its event
         self.on_handover: Callable[[], None] | None = None
         self.cut_until_s = np.zeros(len(couplings))  # devices that are being handed over
         self._moved: set[int] = set()  # devices whose uploads were cut by a handover
         self.asked = np.zeros(len(couplings), dtype=bool)  # with a grant of the present round
-        self._refreshed = -1  # number of the last multiple of refresh_s that was looked at
-        self._was_sending = False  # anybody, when rates were taken last
-        self.expect(None)
+
+    @property
+    def interference(self) -> str:
+        """Of whom uploads hear; see `HeardSenders`."""
+        return self.heard.mode
 
     @property
     def coupled(self) -> bool:
         return True
 
     def expect(self, power_w: Array | None) -> None:
-        self._expected = power_w
+        self.heard.expected = power_w
 
     def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
         if not others_go_on:
@@ -129,20 +116,11 @@ class NetworkUplink(Uplink):
         for grant in grants:
             self.rates.power_w[grant.device] = grant.power_w
             self.asked[grant.device] = grant.share > 0.0
-        if self.interference == FULL or not self.timer.table.active.any():
-            self._hold_at_start()
-            self._refreshed, self._was_sending = -1, False
-        if self.timer.table.active.any():
+        others_send = bool(self.timer.table.active.any())
+        self.heard.begin_round(self.asked, self.env.now, others_send)
+        if others_send:
             self.timer.changed()
         self.timer.others_come = True
-
-    def _hold_at_start(self) -> None:
-        if self.interference == FULL:
-            self.rates.hold_senders(self.asked, self.env.now)
-        elif self.interference == LOAD and self._expected is not None:
-            self.rates.hold(self._expected, None)
-        elif self.interference != EVENTS:
-            self.rates.hold(np.zeros(len(self.couplings)), None)
 
     def release(self, device: int) -> None:
         if self.bands.granted[device] > 0.0 or self.bands.held[device] > 0.0:
@@ -244,8 +222,7 @@ class NetworkUplink(Uplink):
     def _rates_now(self, sending: Array, time_s: float) -> tuple[Array, Array, Array]:
         self.follow()
         sending = self._with_band(sending)
-        if self.interference == REFRESH:
-            self._refresh(sending, time_s)
+        self.heard.look(sending, time_s)
         waiting = (self.bands.granted > 0.0) & ~self.bands.sending
         self.timer.others_come = bool(waiting.any())
         rates = self.rates(sending, time_s)
@@ -258,31 +235,6 @@ class NetworkUplink(Uplink):
         """Who sends of the devices with bits left, bool [K]: not those who wait for a band."""
         return active & (self.bands.held > 0.0)
 
-    def _report(self, flows: Array, now_s: float) -> None:
-        """Tell ``on_segment`` of the stretches of some flows that end now."""
-        table = self.timer.table
-        for k in flows.tolist():
-            start_s, rate_bps = float(table.since_s[k]), float(table.rate_bps[k])
-            spent_s = now_s - start_s
-            if self.service is not None:
-                spent_s = self.service.served_s(start_s, now_s)
-            if self.on_segment is not None and now_s > start_s:
-                sent = min(rate_bps * spent_s, float(table.left[k]))
-                self.on_segment(k, start_s, now_s, float(table.share[k]), rate_bps, sent)
-
-    def _refresh(self, sending: Array, time_s: float) -> None:
-        """Look at who sends, at each multiple of the time."""
-        number = step_of(time_s, self.refresh_s)
-        if number != self._refreshed:
-            # The timer rings at a multiple while anybody sends: else nobody was sending at it.
-            at_it = self._was_sending or number * self.refresh_s == time_s
-            self.rates.hold_senders(sending & at_it, time_s)
-            self._refreshed = number
-        self._was_sending = bool(sending.any())
-
     def _next_change_s(self, time_s: float) -> float:
         change_s = min(self.channel.next_change_s(time_s), self.next_move_s(time_s))
-        if self.interference != REFRESH:
-            return change_s
-        next_s = (step_of(time_s, self.refresh_s) + 1) * self.refresh_s
-        return min(change_s, max(next_s, math.nextafter(time_s, math.inf)))
+        return min(change_s, self.heard.next_look_s(time_s))
