@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping
-from dataclasses import fields, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,12 @@ from edgesim.network.hardware.clock_levels import ClockLevels
 from edgesim.network.hardware.device_hardware import DeviceHardware
 from edgesim.network.hardware.running_devices import RunningDevices
 from edgesim.network.planned_gains import PlannedGains
-from edgesim.network.planning.planner import LEAST_BAND, Allocator, Planner, RoundPlanner
+from edgesim.network.planning.admission import plan_of_admitted
+from edgesim.network.planning.planner import Allocator, Planner, RoundPlanner
 from edgesim.network.span_energy import Ledger
 from edgesim.network.uplink import Uplink
 from edgesim.presence.absences import Absences
-from fl.contracts import Array, Demand, RoundPlan, Streams, View, Work
+from fl.contracts import Array, Demand, RoundPlan, Streams, View
 from fl.repeated_call import RepeatedCall
 
 
@@ -162,64 +161,11 @@ class Cell:
         return math.inf if waits else self.env.now + self.budget_s
 
     def plan(self, demand: Demand, view: View) -> RoundPlan:
-        """Shares and pruning ratios of a round: `edgesim.network.planning.planner.Planner.plan`.
-
-        Devices that cannot meet the threshold, or whose plan takes more energy than their battery
-        holds, are left out, and the others are planned again without them: they neither wait for
-        the weakest of those who listen no more, nor for a turn in the downlink that nobody takes.
-        """
+        """Shares and pruning ratios of those who can take part in a round: `plan_of_admitted`."""
         band = self.uplink.free_share if self.keeps_promises else 1.0
-        weak, slow = dict[int, float](), set[int]()
         one_waits = not isinstance(self.downlink, IdealDownlink)  # for the downloads of others
-        if one_waits and band >= LEAST_BAND:
-            for alone in (True, False):
-                # Before a plan with all of them, which may be stretched or refused for their sake.
-                while 0 < len(out := self.late_devices(demand, view, alone)) < len(demand.devices):
-                    demand = demand.without(np.array(out))
-                    slow |= set(out)
-        while True:
-            plan = self._planned(demand, view, band)
-            if one_waits and 0 < len(plan.infeasible) < len(demand.devices):
-                out = [*plan.infeasible]
-                slow |= set(out)
-            elif found := self._too_weak(demand, view, plan):
-                out = [*found]
-                weak |= found
-            else:
-                break
-            demand = demand.without(np.array(out))
-        left_out = tuple(sorted({*plan.infeasible, *weak, *slow}))
-        return replace(plan, infeasible=left_out, too_weak=weak) if weak or slow else plan
-
-    def late_devices(self, demand: Demand, view: View, alone: bool) -> list[int]:
-        """Devices of a demand that could not meet the threshold however much they were pruned.
-
-        Where the method fixes the ratio it is none that would be late, as in `Planner.plan`.
-
-        Args:
-            demand: of the devices.
-            view: what the server knows when the round starts.
-            alone: of each device if no other is asked.
-        """
-        fixed_s = self.planner.unprunable_s(demand, view, alone)
-        decided = np.equal(demand.rho_min, demand.rho_max) & np.isfinite(fixed_s)
-        late = bool(np.any(decided & (fixed_s >= self.budget_s)))
-        devices = np.asarray(demand.devices, dtype=int)
-        slow = fixed_s >= (math.inf if late else self.budget_s)
-        return devices[slow | (view.rate_bps[devices] == 0.0)].tolist()
-
-    def _planned(self, demand: Demand, view: View, band: float) -> RoundPlan:
-        """The plan of `RoundPlanner.plan`, found once where the same is asked again.
-
-        Round 0 asks for the plan by which the run was checked, and every round for that of the
-        round before where plans take the same for the channel.
-        """
-        find = partial(self.planner.plan, demand, view, band)
-        channel = self.planner.lasting_channel(view.now_s)
-        if channel is None and view.now_s > 0.0:  # nobody asks for a plan of this instant again
-            return find()
-        seen = view.rate_bps, view.cpu_hz, view.capability, self.planner.unprunable_s(demand, view)
-        return self.plans((band, *(channel or ()), *seen, *columns_of(demand)), find)
+        asked = demand, view, band, one_waits
+        return plan_of_admitted(self.planner, self.plans, *asked, self._too_weak)
 
     def _too_weak(self, demand: Demand, view: View, plan: RoundPlan) -> dict[int, float]:
         """Devices whose batteries hold less than the plan takes -> that, J."""
@@ -281,13 +227,6 @@ class Cell:
             return np.full(len(self.fleet), np.inf)
         waits = self.streams.stream("failure", round=g).standard_exponential(len(self.fleet))
         return np.divide(waits, rate_hz, out=np.full(len(self.fleet), np.inf), where=rate_hz > 0.0)
-
-
-def columns_of(demand: Demand) -> list[Any]:
-    """Everything that a demand consists of, arrays [S] and numbers."""
-    values = [getattr(demand, each.name) for each in fields(demand)]
-    pairs = ((v.weight_steps, v.flops) if isinstance(v, Work) else (v,) for v in values)
-    return [column for pair in pairs for column in pair]
 
 
 def _read_only(values: Array) -> Array:

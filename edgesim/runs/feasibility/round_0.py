@@ -16,6 +16,7 @@ from edgesim.engine.event_estimate import RoundEvents, round_events
 from edgesim.errors import counted
 from edgesim.network.cell import Cell
 from edgesim.network.given_losses.varying_channel import VaryingChannel
+from edgesim.network.planning.admission import late_devices
 from edgesim.runs.error_sentences import infeasible_sentence, named_devices
 from edgesim.runs.feasibility.device_rows import MS, DeviceRows
 from edgesim.runs.feasibility.start_warnings import moving_plan, never_there, stale_plan
@@ -84,7 +85,7 @@ def feasibility_table(
             f"round 0 would be planned for {plan.budget_s * MS:.6g} ms, the least that fits"
         )
     count = len(everyone)
-    left_out = sorted({*plan.infeasible, *cell.late_devices(others, view, alone=True)})
+    left_out = sorted({*plan.infeasible, *late_devices(cell.planner, others, view, alone=True)})
     unprunable_s, moves = cell.planner.unprunable_s(demand, view), gains_move(cell)
     # Only a threshold ends a round of nobody.
     moves = moves and (len(left_out) < count or math.isfinite(view.budget_s))
