@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from solvers.acceptance import feasible_solution
 from solvers.allocators.alpha_fair import alpha_fair
 from solvers.allocators.discrete_levels import levels
 from solvers.allocators.equal import equal
@@ -19,7 +20,6 @@ from solvers.allocators.proportional import proportional
 from solvers.analysis.explanation import explain
 from solvers.analysis.sensitivity import Sensitivity, is_differentiable, sensitivity
 from solvers.arrays import Array
-from solvers.certificate import feasible_solution
 from solvers.cvxpy_reference.latency_and_energy_methods import convex_energy, convex_latency
 from solvers.cvxpy_reference.pruning_methods import convex, convex_alpha_fair, convex_fair
 from solvers.min_energy.allocator import energy

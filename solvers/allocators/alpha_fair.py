@@ -17,11 +17,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.acceptance import accepted_solution
 from solvers.allocators.alpha_fair_slopes import AlphaFairSlopes, kept_share
 from solvers.allocators.fair import fair
 from solvers.allocators.kkt import kkt, mixture
 from solvers.arrays import EPS, Array
-from solvers.certificate import accepted_solution, certify
+from solvers.certificate import certify
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import marginal_gain
 from solvers.problem import FULL_BAND, PruningProblem

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.acceptance import accepted_solution
 from solvers.arrays import Array, Counts, Mask
 from solvers.bound_violations import violations
-from solvers.certificate import accepted_solution, objective_scale
+from solvers.certificate import objective_scale
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.problem import PruningProblem
 from solvers.solution import Certificate, Solution

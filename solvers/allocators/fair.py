@@ -17,9 +17,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.acceptance import accepted_solution
 from solvers.allocators.kkt import kkt
 from solvers.arrays import EPS, Array
-from solvers.certificate import accepted_solution
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import HELD, marginal_gain
 from solvers.problem import PruningProblem

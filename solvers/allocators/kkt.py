@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from solvers.acceptance import certified_solution
 from solvers.arrays import EPS, Array, Mask
-from solvers.certificate import certified_solution
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import marginal_gain
 from solvers.problem import FULL_BAND, PruningProblem

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.acceptance import accepted_solution
 from solvers.arrays import Array, Mask
 from solvers.bound_violations import check_feasible
-from solvers.certificate import accepted_solution
 from solvers.deadline_feasibility import least_time_s
 from solvers.problem import PruningProblem
 from solvers.problem_checks import range_error

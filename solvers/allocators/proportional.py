@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.certificate import feasible_solution
+from solvers.acceptance import feasible_solution
 from solvers.problem import PruningProblem
 from solvers.solution import Solution
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.acceptance import accepted_solution
 from solvers.allocators.min_max_latency import certify_latency, time_before, upload_work
 from solvers.arrays import Array
-from solvers.certificate import accepted_solution
 from solvers.cvxpy_reference import statements
 from solvers.cvxpy_reference.answers import NEXT_TO_NOTHING, Choice, best_certified
 from solvers.min_energy.allocator import clocks, energy_solution, least_shares

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from solvers.acceptance import accepted_solution
 from solvers.allocators.alpha_fair import alpha_fair_solution, certified_tangent
 from solvers.allocators.fair import certify_fair, with_rho_at_most
 from solvers.arrays import Array
-from solvers.certificate import accepted_solution, certify, objective_scale
+from solvers.certificate import certify, objective_scale
 from solvers.cvxpy_reference import statements
 from solvers.cvxpy_reference.answers import NEXT_TO_NOTHING, Answers, Choice, best_certified
 from solvers.deadline_feasibility import fitting_bounds

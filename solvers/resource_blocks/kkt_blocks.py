@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.acceptance import accepted_solution
 from solvers.arrays import Array
 from solvers.bound_violations import violations
-from solvers.certificate import accepted_solution, objective_scale
+from solvers.certificate import objective_scale
 from solvers.problem import PruningProblem
 from solvers.resource_blocks.integer_block_search import block_bounds, least_sum
 from solvers.solution import Certificate, Solution

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.acceptance import OPTIMALITY_TOLERANCE, feasible_solution
 from solvers.allocators.min_max_latency import time_before, upload_work
 from solvers.arrays import Array, Counts
-from solvers.certificate import OPTIMALITY_TOLERANCE, feasible_solution
 from solvers.problem import PruningProblem
 from solvers.resource_blocks.integer_block_search import (
     Cost,

@@ -7,7 +7,8 @@ import pytest
 from pytest import approx
 
 from solvers import METHODS, InvalidAllocationError, PruningProblem, UncertifiedError, allocate
-from solvers.certificate import certified_solution, certify
+from solvers.acceptance import certified_solution
+from solvers.certificate import certify
 
 A, G, Q = 20e-3, 4e-3, 1e6
 # two devices, computed by hand: r, G, exact b, exact rho, lambda, printed b (None: the same)

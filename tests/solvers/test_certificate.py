@@ -16,14 +16,13 @@ from solvers import (
     UncertifiedError,
     allocate,
 )
-from solvers.certificate import (
+from solvers.acceptance import (
     OPTIMALITY_TOLERANCE,
     accepted_solution,
     certified_solution,
-    certify,
     feasible_solution,
-    objective_scale,
 )
+from solvers.certificate import certify, objective_scale
 from solvers.problem import FEASIBILITY_TOLERANCE
 
 NOISE = {"fixed": None, "density": [3.0, 10.0, 30.0]}

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import InfeasibleError, PruningProblem, UncertifiedError, allocate
+from solvers.acceptance import certified_solution
 from solvers.allocators.discrete_levels import certify_levels
 from solvers.allocators.min_max_latency import certify_latency
-from solvers.certificate import certified_solution, certify, objective_scale
+from solvers.certificate import certify, objective_scale
 from solvers.energy_terms import EnergyTerms
 from solvers.min_energy.energy_problem import EnergyProblem
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from solvers import IN_BLOCKS, InfeasibleError, PruningProblem, UncertifiedError, allocate
+from solvers.acceptance import accepted_solution
 from solvers.allocators.discrete_levels import certify_levels
-from solvers.certificate import accepted_solution
 
 HALVES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
