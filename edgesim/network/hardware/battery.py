@@ -75,3 +75,35 @@ class Battery:
     def level_j(self, joules: float) -> float:
         """What it holds of so much energy, J: no more than its capacity, nor less than nothing."""
         return max(min(joules, self.capacity_j), 0.0)
+
+    def next_turn(self, level_j: float, gain_w: float, alive: bool) -> tuple[float, str]:
+        """When it is empty, full, or full enough to return, with a power that stays.
+
+        Args:
+            level_j: what it holds.
+            gain_w: power into it, less what the device uses.
+            alive: whether the device has not died since it had enough to return.
+
+        Returns:
+            Seconds until then, and ``empty``, ``full`` or ``back``; inf: never.
+        """
+        if alive and gain_w < 0.0:
+            return level_j / -gain_w, "empty"
+        if not alive and gain_w > 0.0:
+            return (self.resume * self.capacity_j - level_j) / gain_w, "back"
+        if gain_w > 0.0 and level_j < self.capacity_j:
+            return (self.capacity_j - level_j) / gain_w, "full"
+        return math.inf, ""
+
+    def seconds_between_limits(self, level_j: float, least_w: float, most_w: float) -> float:
+        """Time in which it is neither full nor empty, s; a full one that is not drained stays full.
+
+        Args:
+            level_j: what it holds.
+            least_w: least power into it, less what the device uses.
+            most_w: the largest.
+        """
+        missing_j = self.capacity_j - level_j
+        empty_s = level_j / -least_w if least_w < 0.0 else math.inf
+        may_fill = most_w > 0.0 and (missing_j > 0.0 or least_w < 0.0)
+        return min(empty_s, missing_j / most_w if may_fill else math.inf)

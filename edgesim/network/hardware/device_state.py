@@ -280,32 +280,16 @@ class DeviceState:
             safe_s = self._level_safe_until_s(hardware.battery) if edge_s < math.inf else now
             events.append((max(edge_s, safe_s), "slot"))
             if safe_s <= edge_s:
-                events.append(self._level_event(hardware.battery))
+                gain_w = self._charging_w() - self.power_w
+                left_s, kind = hardware.battery.next_turn(self.battery_j, gain_w, self.alive)
+                events.append((now + left_s, kind))
         return min(events, default=(math.inf, ""))
 
     def _level_safe_until_s(self, battery: Battery) -> float:
-        """Until when the battery is neither full nor empty, whatever slots come, s.
-
-        A full one that no slot drains stays full.
-        """
-        powers_w = self._on_air_w, self.hardware.listening_w
-        least_w, most_w = (self._charging_w() - each(powers_w) for each in (max, min))
-        missing_j = battery.capacity_j - self.battery_j
-        empty_s = self.battery_j / -least_w if least_w < 0.0 else math.inf
-        may_fill = most_w > 0.0 and (missing_j > 0.0 or least_w < 0.0)
-        return self.time_s + min(empty_s, missing_j / most_w if may_fill else math.inf)
-
-    def _level_event(self, battery: Battery) -> tuple[float, str]:
-        """(instant, kind) at which the battery is empty, full, or full enough to return."""
-        gain_w = self._charging_w() - self.power_w
-        if self.alive and gain_w < 0.0:
-            return self.time_s + self.battery_j / -gain_w, "empty"
-        if not self.alive and gain_w > 0.0:
-            missing_j = battery.resume * battery.capacity_j - self.battery_j
-            return self.time_s + missing_j / gain_w, "back"
-        if gain_w > 0.0 and self.battery_j < battery.capacity_j:
-            return self.time_s + (battery.capacity_j - self.battery_j) / gain_w, "full"
-        return math.inf, ""
+        """Until when the battery is neither full nor empty, whatever slots come, s."""
+        powers_w, charging_w = (self._on_air_w, self.hardware.listening_w), self._charging_w()
+        gains_w = charging_w - max(powers_w), charging_w - min(powers_w)
+        return self.time_s + battery.seconds_between_limits(self.battery_j, *gains_w)
 
     def _pass(self, time_s: float, kind: str) -> None:
         """Let time pass in which every power is constant, and what happens at its end."""
