@@ -20,6 +20,7 @@ import numpy as np
 from fl.contracts import Array
 from fl.errors import MethodError
 from fl.masks import unit_masks as masks
+from fl.methods.fedmap.top_k import first, top
 from fl.models.layout import Group, Layout, Slot, UnitAxis
 
 ROUNDING = 1 + 1e-12  # so that 0.29 * 100 = 28.999999999999996 is 29
@@ -231,23 +232,3 @@ def lengths(
         else size
         for size, axis in zip(shape, axes, strict=True)
     ]
-
-
-def top(p: Array, score: Array, room: int) -> Array:
-    """The ``room`` largest p, of equal ones by score, then by index; bool [n]."""
-    if room >= len(p):
-        return np.ones(len(p), dtype=bool)
-    if room <= 0:
-        return np.zeros(len(p), dtype=bool)
-    threshold = np.partition(p, len(p) - room)[len(p) - room]
-    chosen, ties = p > threshold, np.flatnonzero(p == threshold)
-    rank = np.argsort(-score[ties], kind="stable")
-    chosen[ties[rank[: room - np.count_nonzero(chosen)]]] = True
-    return chosen
-
-
-def first(order: Array, count: int) -> Array:
-    """The first ``count`` places of an order, bool [J]."""
-    mask = np.zeros(len(order), dtype=bool)
-    mask[order[:count]] = True
-    return mask

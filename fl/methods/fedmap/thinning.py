@@ -10,7 +10,8 @@ import numpy as np
 
 from fl.contracts import Array
 from fl.errors import MethodError
-from fl.methods.fedmap.granularity import ROUNDING, Granularity, PerUnit, PerWeight, top
+from fl.methods.fedmap.granularity import ROUNDING, Granularity, PerUnit, PerWeight
+from fl.methods.fedmap.top_k import top
 from fl.models.layout import Layout
 
 MOST_DRAWS = 200
