@@ -31,7 +31,7 @@ class Channel(BandRate):
     Args:
         bandwidth_hz: B, the cell's band, Hz.
         path_gain: path loss x shadowing [K], linear.
-        noise_w: see `BandRate`, as of noise_w_per_hz, resource_share, law and downlink_law.
+        noise_w, noise_w_per_hz, resource_share, law, downlink_law: see `BandRate`.
         fading: small-scale fading; None: none.
         links: what path_gain was made of, where it is known.
         air_times: of uplink and downlink under a TDD pattern.
