@@ -5,14 +5,13 @@ from __future__ import annotations
 from itertools import cycle
 
 import matplotlib
-import numpy as np
 from matplotlib.axes import Axes
 
 from edgesim.errors import ResultsError
 from reports.figures.learning_curves import ABSCISSAS, Ordinate, draw_curves
 from reports.run_data.given_runs import GivenRuns, schemes_of
 from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.statistics.round_curves import round_curve
+from reports.run_data.statistics.round_curves import any_curve, round_curve
 from reports.styling.colours_and_markers import SeriesStyle
 from reports.styling.figure_style import SCREEN
 
@@ -34,9 +33,9 @@ def curves_on_axes(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) ->
         raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
     is_grouped = isinstance(runs, list) and runs and all(isinstance(each, Scheme) for each in runs)
     schemes = runs if is_grouped else schemes_of(runs)
-    curves = [curve for scheme in schemes if (curve := round_curve(scheme, shown.column))]
-    if not any(np.isfinite(curve.mean).any() for curve in curves):
-        what = f"finite {shown.title}" if curves else shown.title
+    if not any_curve(schemes, shown.column):
+        kind = "finite " * any(round_curve(scheme, shown.column) for scheme in schemes)
+        what = f"{kind}{shown.title}"
         raise ResultsError(f"These runs have no {what}, so that there is nothing to draw.")
     axes = ax if ax is not None else _new_axes()
     draw_curves(axes, schemes, _cycled(schemes, axes), shown, x, SCREEN)

@@ -51,7 +51,7 @@ def _curves(schemes: list[Scheme], units: AxisUnits) -> dict[str, Any] | None:
         lines, (scale, title) = [], units.axis(shown.title, shown.unit)
         for scheme in schemes[:MOST_LINES]:
             curve = round_curve(scheme, shown.column)
-            if curve is not None:
+            if curve is not None and curve.can_be_drawn:
                 look = looks[scheme.label]
                 dash = [] if isinstance(look.dashes, str) else [2 * x for x in look.dashes[1]]
                 line = {"label": scheme.label, "colour": look.colour, "dash": dash}

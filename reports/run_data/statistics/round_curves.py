@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -34,6 +34,11 @@ class RoundCurve:
     half: np.ndarray | None
     devices_std: np.ndarray | None
     runs: tuple[FinishedRun, ...]
+
+    @property
+    def can_be_drawn(self) -> bool:
+        """Is any mean finite? Losses of training that diverged are inf."""
+        return bool(np.isfinite(self.mean).any())
 
     @property
     def rounds(self) -> np.ndarray:
@@ -82,6 +87,12 @@ def _moments(run: FinishedRun) -> np.ndarray:
     if isinstance(every, str):
         return np.floor(run.rounds["time_s"].to_numpy() / parse(every, "s"))
     return run.rounds["round"].to_numpy()
+
+
+def any_curve(schemes: Sequence[Scheme], column: str) -> bool:
+    """Has any of them a curve of this column that can be drawn?"""
+    curves = (round_curve(scheme, column) for scheme in schemes)
+    return any(curve is not None and curve.can_be_drawn for curve in curves)
 
 
 def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:

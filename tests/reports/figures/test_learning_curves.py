@@ -98,3 +98,15 @@ def test_a_loss_of_ones_own_may_lie_below_zero(drawn, scheme_of, values):
     )
     low, high = losses.axes[0].get_ylim()
     assert low < -3 and high > values[1]
+
+
+def test_losses_that_are_all_infinite_have_no_figure(drawn, scheme_of):
+    """A mean over seeds is inf where training diverged with one of them."""
+    diverged = scheme_of(loss=(NAN, float("inf"), NAN, float("inf")))
+
+    def losses(schemes, style):
+        return curves.learning_curves(schemes, curves.LOSS, ["time", "rounds"], style)
+
+    assert drawn(losses, [diverged]) is None
+    first, _ = drawn(losses, [diverged, scheme_of(scheme="b")]).axes
+    assert first.lines[1].get_ydata().tolist() == [approx(0.5), approx(0.1)]

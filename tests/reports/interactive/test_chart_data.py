@@ -46,3 +46,9 @@ def test_no_text_ends_the_script_it_stands_in():
     nasty = {"label": "</script><script>alert(1)</script>", "other": "a\u2028b"}
     text = charts.as_script_text(nasty)
     assert "<" not in text and "\u2028" not in text and json.loads(text) == nasty
+
+
+def test_losses_that_are_all_infinite_have_no_chart(scheme_of):
+    diverged = scheme_of(loss=(float("nan"), float("inf")) * 2)
+    titles = [each["title"] for each in charts.chart_data([diverged], [])["curves"]["quantities"]]
+    assert titles == ["test accuracy (%)", "latency per round (ms)"]
