@@ -19,7 +19,7 @@ from reports.run_data.given_runs import found_schemes
 from reports.run_data.missing_runs import (
     MissingRun,
     missing_runs,
-    nothing_finished,
+    nothing_to_report,
     superseded_runs,
 )
 from reports.run_data.scheme_grouping import Scheme, swept_keys
@@ -66,7 +66,7 @@ def write_report(
     found = find_runs(dirs)
     lacking = missing_runs(found)
     if not found.finished:
-        raise ResultsError(nothing_finished(dirs, lacking))
+        raise ResultsError(nothing_to_report(dirs, lacking))
     every = found_schemes(found)
     lacking += superseded_runs(found, {run.folder for s in every for run in s.runs})
     schemes = named_schemes(sliced_schemes(every, options.slice), options.schemes)

@@ -15,7 +15,7 @@ from edgesim.records.atomic_files import write_atomic
 from edgesim.results.equal_runs import flat_without_targets, one_per_seed
 from edgesim.results.flat_scenario import differing_keys, scheme_places, si_column
 from edgesim.results.run_files import read_devices, read_scenario
-from edgesim.results.run_search import find_runs
+from edgesim.results.run_search import find_runs, nothing_finished, statuses_in
 from edgesim.results.summary_file import COUNT_COLUMNS, read_summary, summary_row
 from edgesim.results.sweep_file import DONE, SWEEP_TABLE, point_folder, point_status, sweep_points
 from edgesim.tables.event_tables import EventTables
@@ -152,7 +152,7 @@ class LoadedResults(EventTables):
                 own = identity.iloc[[i] * len(table)].reset_index(drop=True)
                 tables.append(pd.concat([own, table], axis=1))
         if not tables:
-            raise ResultsError(f"No finished run in {self.folder}; run it again to resume.")
+            raise ResultsError(nothing_finished(self.folder, (run.status for run in self.runs)))
         # the types of an empty table would decide those of the others
         return pd.concat([each for each in tables if len(each)] or tables[:1], ignore_index=True)
 
@@ -175,9 +175,9 @@ def load_run(folder: str | Path) -> LoadedResults:
         ResultsError: no finished run there, a broken file, or two runs that differ in nothing.
     """
     folder = _resolved(folder)
-    found = find_runs([folder]).finished
-    if not found:
-        raise ResultsError(f"No finished run in {folder}; run it again to resume.")
+    there = find_runs([folder])
+    if not (found := there.finished):
+        raise ResultsError(nothing_finished(folder, statuses_in(there)))
     scenarios = {each: read_scenario(each / "scenario.yaml")[1] for each in found}
     summary_of = {each: read_summary(each / "summary.json") for each in found}
     kinds = {each: (content["scenario"], content["scheme"]) for each, content in summary_of.items()}

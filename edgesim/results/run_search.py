@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from edgesim.errors import ResultsError
+from edgesim.results.sweep_file import INFEASIBLE, point_status, sweep_points
 
 HINT = "give a run's folder or one that contains some"
 
@@ -82,3 +84,23 @@ def _is_unfinished(folder: Path, files: list[str]) -> bool:
 
 def _unreadable(error: OSError) -> None:
     raise ResultsError(f"{error.filename} cannot be read: {error.strerror}.")
+
+
+def nothing_finished(where: object, statuses: Iterable[str]) -> str:
+    """The sentence about a place where no run has finished, with what to do.
+
+    Args:
+        where: the place.
+        statuses: of the runs and points there; none where they are not known.
+    """
+    counts = Counter(statuses)
+    stock = ", ".join(f"{count} {status}" for status, count in counts.items())
+    found = f"No finished run in {where}{f' ({stock})' * bool(stock)}"
+    if set(counts) == {INFEASIBLE}:
+        return f"{found}; the same sweep says for each point what its devices would need."
+    return f"{found}; run it again to resume."
+
+
+def statuses_in(found: RunFolders) -> list[str]:
+    """Of the points of the sweeps that were found."""
+    return [point_status(sweep, point) for sweep in found.sweeps for point in sweep_points(sweep)]

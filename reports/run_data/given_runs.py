@@ -17,7 +17,7 @@ from reports.run_data.missing_runs import (
     keys_swept_by,
     listed_folders,
     missing_runs,
-    nothing_finished,
+    nothing_to_report,
 )
 from reports.run_data.scheme_grouping import Scheme, group_runs, load_schemes
 
@@ -57,7 +57,7 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
         return group_runs(kept, [run.folder.resolve() for run in kept])  # as they are given
     found = find_runs(places)
     if not found.finished:
-        raise ResultsError(nothing_finished(places, missing_runs(found)))
+        raise ResultsError(nothing_to_report(places, missing_runs(found)))
     return found_schemes(found)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edgesim.results.run_search import RunFolders
+from edgesim.results.run_search import RunFolders, nothing_finished
 from edgesim.results.sweep_file import linked_keys, point_folder, point_name, sweep_points
 
 DONE, UNFINISHED = "done", "unfinished"
@@ -91,9 +90,6 @@ def keys_swept_by(found: RunFolders) -> dict[Path, ListedBy]:
     return sweeps
 
 
-def nothing_finished(places: Sequence[Path], lacking: Sequence[MissingRun]) -> str:
+def nothing_to_report(places: Sequence[Path], lacking: Sequence[MissingRun]) -> str:
     """The sentence about places where nothing is finished yet."""
-    counts = Counter(run.status for run in lacking)
-    stock = ", ".join(f"{count} {status}" for status, count in counts.items())
-    where = ", ".join(map(str, places))
-    return f"No finished run in {where} ({stock}); run it again to resume, then report."
+    return nothing_finished(", ".join(map(str, places)), (run.status for run in lacking))

@@ -20,10 +20,11 @@ MOST_WARNINGS = 5  # at the end of a sweep; summary.json of each point has all
 def print_start(folder: SweepFolder) -> None:
     """What an earlier start of the sweep has left to do; nothing at the first one."""
     todo, every = len(folder.to_run()), len(folder.plan.points)
-    if todo < every:
+    if done := len(folder.with_status(DONE)):
         are = "is" if every == 1 else "are"
-        done = f"{every - todo} of {counted(every, 'point')} {are} finished already"
-        print_line(f"{done}, {todo} to run")
+        finished = f"{done} of {counted(every, 'point')} {are} finished already"
+        infeasible = len(folder.with_status(INFEASIBLE))
+        print_line(f"{finished}{f', {infeasible} infeasible' * bool(infeasible)}, {todo} to run")
     print_shorter(folder)
 
 

@@ -1,5 +1,6 @@
 """Runs and sweeps read back as stacked tables."""
 
+import json
 import shutil
 
 import pandas as pd
@@ -159,3 +160,18 @@ def test_a_run_in_memory_is_shown_too(tiny_scenario):
     assert repr(run) == "<run fedavg, seed 0, 3 rounds>"
     html = run._repr_html_()
     assert "<b>run in memory</b>" in html and f"<td>{run.summary['time_s']:.4g}</td>" in html
+
+
+def test_a_sweep_whose_points_are_all_infeasible_is_not_to_be_run_again(tmp_path):
+    sweep = tmp_path / "sweep"
+    sweep.mkdir()
+    point = {"folder": "points/a", "label": "joint", "values": {}, "seed": 0}
+    listed = {"points": [point | {"status": "infeasible", "error": "give more"}], "linked": []}
+    (sweep / "sweep.json").write_text(json.dumps(listed))
+    sentence = r"No finished run in .*sweep \(1 infeasible\); the same sweep says for each point"
+    with pytest.raises(ResultsError, match=sentence):
+        _ = edgesim.load_sweep(sweep).rounds
+    with pytest.raises(ResultsError, match=sentence):
+        edgesim.load_run(sweep)
+    with pytest.raises(ResultsError, match=sentence):
+        edgesim.plot.report(sweep)

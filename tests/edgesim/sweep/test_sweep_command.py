@@ -152,6 +152,9 @@ def test_infeasible_points_are_recorded_and_the_others_run(folder, sweep):
         in result.stderr
     )
     assert [p["status"] for p in listed(folder / "s")["points"]] == ["infeasible", "done"]
+    assert "already" not in result.stdout  # nothing has run before
+    again = sweep("tiny.yaml", *liu, "budget.latency_threshold=1ns,25ms", "--out", "s").stdout
+    assert again.startswith("1 of 2 points are finished already, 1 infeasible, 0 to run\n")
     sweep("tiny.yaml", *liu, "budget.latency_threshold=1ns,2ns", "--out", "t", code=3)
 
 
