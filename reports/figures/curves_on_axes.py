@@ -26,9 +26,12 @@ def curves_on_axes(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) ->
         shown: what the lines show.
 
     Raises:
-        ResultsError: nothing finished there, an unknown x, or no run has a finite value of
-            what is shown.
+        ResultsError: ax is no axes, nothing finished there, an unknown x, or no run has a finite
+            value of what is shown.
     """
+    if not isinstance(ax, Axes | None):
+        kind = type(ax).__name__
+        raise ResultsError(f"ax is {kind}; give one matplotlib axes, such as axes[0] of several.")
     if x not in ABSCISSAS:
         raise ResultsError(f'The axis "{x}" is unknown; there are {", ".join(ABSCISSAS)}.')
     is_grouped = isinstance(runs, list) and runs and all(isinstance(each, Scheme) for each in runs)

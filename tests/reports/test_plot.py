@@ -171,6 +171,11 @@ def test_a_style_without_a_block_holds_for_good(two_runs):
     [
         (lambda runs: plot.style("nature"), 'style "nature" is unknown'),
         (lambda runs: plot.accuracy(runs, x="miles"), 'axis "miles" is unknown'),
+        (
+            lambda runs: plot.accuracy(runs, ax=Figure().subplots(1, 2)),
+            r"ax is ndarray; give one matplotlib axes, such as axes\[0\] of several",
+        ),
+        (lambda runs: plot.latency(runs, ax="left"), "ax is str; give one"),
         (lambda runs: plot.metric(runs, "top3"), "these runs have no learning.metric"),
         (lambda runs: plot.accuracy({"one": runs}), r'name "one" is given to several'),
         (lambda runs: plot.accuracy(3), "int is no run"),
