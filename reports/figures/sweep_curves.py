@@ -9,6 +9,7 @@ from itertools import cycle
 import numpy as np
 from matplotlib.figure import Figure
 
+from edgesim.results.flat_scenario import NONE
 from edgesim.scenario.units import parse
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme, at_middle_value
 from reports.run_data.statistics.metrics import ACCURACY, LATENCY, METRICS, Metric
@@ -89,12 +90,16 @@ def sweep_lines(
 
 def series_label(scheme: Scheme, keys: Sequence[SweptKey]) -> str:
     """The series, with the scheme's values of some keys."""
-    parts = [
-        key.text(number)
-        for key in keys
-        if key.key in scheme.numbers and (number := key.of(scheme.values)) is not None
-    ]
-    return ", ".join([scheme.series, *parts])
+    parts = [_value_text(scheme, key) for key in keys if key.key in scheme.numbers]
+    return ", ".join([scheme.series, *filter(None, parts)])
+
+
+def _value_text(scheme: Scheme, key: SweptKey) -> str:
+    """A scheme's value of a key with its name; empty where it has none."""
+    number = key.of(scheme.values)
+    if number is not None:
+        return key.text(number)
+    return f"{key.name} {NONE}" if scheme.values.get(key.key) == NONE else ""
 
 
 def _line(label: str, group: list[Scheme], along: SweptKey, metric: Metric) -> SweepLine:

@@ -100,3 +100,20 @@ def test_the_data_of_a_figure_has_the_keys_the_interval_and_n(swept_schemes):
         f"liu,10.0,15.0,{table.rows[0][3]!r},,2",
     ]
     assert table.rows[0][3] == approx(0.205)
+
+
+def test_a_line_at_none_says_so_beside_lines_at_numbers(tmp_path, write_run):
+    for limit, band in itertools.product(("none", "15 ms", "20 ms"), (10, 20)):
+        write_run(
+            tmp_path / "runs" / f"{limit}-{band}",
+            bandwidth=f"{band} MHz",
+            extra=f"budget: {{latency_threshold: {limit}}}",
+        )
+    schemes = schemes_of(tmp_path / "runs")
+    keys = swept_keys(schemes)
+    (band,) = (key for key in keys if key.name == "bandwidth")
+    lines, _ = swept.sweep_lines(schemes, keys, band, LATENCY)
+    assert [line.label for line in lines] == [
+        "joint, latency threshold 15 ms", "joint, latency threshold 20 ms",
+        "joint, latency threshold none",
+    ]  # fmt: skip
