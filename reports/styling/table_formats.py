@@ -45,14 +45,14 @@ class Column:
 class Table:
     """``rows`` hold raw values in column order; None and nan mean that there is no value.
 
-    grouped_by: name of a column; the best is that among the rows with the same value there.
+    grouped_by: names of columns; the best is that among the rows with the same values there.
     """
 
     name: str
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Any, ...], ...]
-    grouped_by: str = ""
+    grouped_by: tuple[str, ...] = ()
 
     def cells(self, most: int | None = None) -> list[list[str]]:
         """Rounded text with half the interval unless it is zero, a dash where there is no value.
@@ -93,7 +93,7 @@ class Table:
         none where these are all.
         """
         names = [column.name for column in self.columns]
-        group = names.index(self.grouped_by) if self.grouped_by else None
+        group = [names.index(name) for name in self.grouped_by]
         halves = {c.half_of: i for i, c in enumerate(self.columns) if c.half_of}
         found = set()
         for i, column in enumerate(self.columns):
@@ -101,13 +101,17 @@ class Table:
             groups: dict[Any, list[int]] = {}
             for r, row in enumerate(self.rows if column.best else ()):
                 if not _is_empty(row[i]):
-                    groups.setdefault(None if group is None else row[group], []).append(r)
+                    groups.setdefault(tuple(row[g] for g in group), []).append(r)
             for members in groups.values():
                 choose = max if column.best == "max" else min
                 best = self.rows[choose(members, key=lambda r: self.rows[r][i])]
                 alike = [r for r in members if self._is_alike(self.rows[r], best, i, half)]
                 found |= {(r, i) for r in alike} if len(alike) < len(members) else set()
         return frozenset(found)
+
+    def _group_text(self) -> str:
+        titles = [column.title for column in self.columns if column.name in self.grouped_by]
+        return f" among lines of the same {' and '.join(map(one_line, titles))}" * bool(titles)
 
     def _is_alike(self, row: tuple, best: tuple, i: int, half: int | None) -> bool:
         """Does a mean look like the best one, or may it be as good?"""
@@ -155,7 +159,10 @@ class Table:
         ]
         lines = [
             f"% {' '.join(self.caption.split())}",
-            *["% Bold: the best mean of each column, and those whose 95 % intervals overlap its."]
+            *[
+                f"% Bold: the best mean of each column{self._group_text()}, and those whose 95 % "
+                "intervals overlap its."
+            ]
             * bool(best),
             rf"\begin{{tabular}}{{{align}}}",
             r"\toprule",

@@ -61,7 +61,7 @@ def _results(ladder: Ladder) -> Table:
         "shortest run of the rung, and the accuracy that every scheme has by then. "
         f"{interval_text([n for found in ladder.values() for n in seed_counts(found.values())])}"
     )
-    return Table("ladder", caption, columns, tuple(rows), grouped_by="rung")
+    return Table("ladder", caption, columns, tuple(rows), grouped_by=("rung",))
 
 
 def _row(scheme: Scheme, time_s: float) -> tuple[Any, ...]:

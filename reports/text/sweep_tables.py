@@ -93,4 +93,8 @@ def _pivot(
     caption = (
         f"{metric.heading} by {across.name}: mean over seeds. {interval_text(seed_counts(schemes))}"
     )
-    return Table(f"{metric.name}-by-{across.slug}", caption, tuple(columns), tuple(rows))
+    # schemes are compared at equal values; of one scheme its best value is of interest
+    several = len({row[0] for row in rows}) > 1
+    grouped_by = tuple(key.column for key in down) if several else ()
+    name = f"{metric.name}-by-{across.slug}"
+    return Table(name, caption, tuple(columns), tuple(rows), grouped_by)

@@ -50,7 +50,7 @@ def target_table(schemes: list[Scheme]) -> Table | None:
         f"means over those that reached it. {interval_text(reached or seed_counts(schemes))}"
     )
     caption = " ".join([caption, *untuned_notes(schemes)])
-    return Table("targets", caption, tuple(columns), rows, grouped_by=TARGET.name)
+    return Table("targets", caption, tuple(columns), rows, grouped_by=(TARGET.name,))
 
 
 def _target_row(scheme: Scheme, target: float) -> tuple[Any, ...]:

@@ -36,6 +36,26 @@ def test_latex_has_the_interval_over_three_seeds_and_the_best_in_bold(write_swee
     assert r"fedavg & 11.0 $\pm$ 2.5 & 21.0 $\pm$ 2.5 \\" in text
 
 
+@pytest.mark.slow
+def test_the_best_is_that_among_schemes_at_equal_values_of_the_other_keys(write_sweep):
+    """Liu's rounds last as long as the threshold, those of FedAvg ten times as long."""
+    schemes = schemes_of(write_sweep(bands=("10 MHz", "20 MHz"), seeds=(0, 1, 2)))
+    keys = swept_keys(schemes)
+    (band,) = (key for key in keys if key.name == "bandwidth")
+
+    def latencies(some):
+        found = sweep_pivots(some, keys, band)
+        return next(table for table in found if table.name == "latency-by-bandwidth").latex()
+
+    both, bold = latencies(schemes), r"\textbf{15.00} & \textbf{15.00}"
+    assert f"liu & 15 & {bold}" in both
+    assert r"liu & 30 & \textbf{30.00} & \textbf{30.00}" in both
+    assert "fedavg & 30 & 300.0 & 300.0" in both
+    assert "% Bold: the best mean of each column among lines of the same latency threshold" in both
+    alone = latencies([scheme for scheme in schemes if scheme.series == "liu"])
+    assert f"liu & 15 & {bold}" in alone and "liu & 30 & 30.00 & 30.00" in alone
+
+
 def test_keys_that_only_change_together_have_no_table(tmp_path, write_run):
     for rounds, band in ((10, 1), (20, 2)):
         write_run(
