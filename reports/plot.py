@@ -205,4 +205,4 @@ def latency(runs: GivenRuns, ax: Axes | None = None, x: str = "rounds") -> Axes:
         if label not in axes.get_legend_handles_labels()[1]:  # of an earlier call
             axes.axhline(limit_s * 1e3, **THRESHOLD_LINE, label=label)
     axes.set_ylim(bottom=0, auto=None)  # the next call may need more room above
-    return with_legend(axes)
+    return with_legend(axes, is_new=ax is None)

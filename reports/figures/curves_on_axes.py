@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import cycle
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.legend import Legend
 
 from edgesim.errors import ResultsError
 from reports.figures.learning_curves import ABSCISSAS, Ordinate, draw_curves
 from reports.run_data.given_runs import GivenRuns, schemes_of
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.round_curves import any_curve, round_curve
-from reports.styling.colours_and_markers import SeriesStyle
+from reports.styling.colours_and_markers import DASHES, SeriesStyle
 from reports.styling.figure_style import SCREEN
+
+MOST_INSIDE = 8  # lines of text of a legend within the axes
+EDGE_IN = 0.3  # above and below one beside them
 
 
 def curves_on_axes(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) -> Axes:
@@ -42,15 +46,35 @@ def curves_on_axes(runs: GivenRuns, ax: Axes | None, x: str, shown: Ordinate) ->
         raise ResultsError(f"These runs have no {what}, so that there is nothing to draw.")
     axes = ax if ax is not None else _new_axes()
     draw_curves(axes, schemes, _cycled(schemes, axes), shown, x, SCREEN)
-    return with_legend(axes)
+    return with_legend(axes, is_new=ax is None)
 
 
-def with_legend(axes: Axes) -> Axes:
-    """The axes with the names of their lines, where there are several."""
-    if len(axes.get_legend_handles_labels()[1]) > 1:
-        for text in axes.legend().get_texts():
+def with_legend(axes: Axes, is_new: bool) -> Axes:
+    """The axes with the names of their lines, where there are several.
+
+    Args:
+        axes: with all of their lines.
+        is_new: the figure is theirs alone, and may grow for names that would cover the curves.
+    """
+    names = axes.get_legend_handles_labels()[1]
+    if len(names) > 1:
+        is_beside = is_new and sum(name.count("\n") + 1 for name in names) > MOST_INSIDE
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        legend = axes.legend(**place if is_beside else {})
+        for text in legend.get_texts():
             text.set_parse_math(False)  # as a name may be any text, half of a formula too
+        if is_beside:
+            _grow(axes, legend)
     return axes
+
+
+def _grow(axes: Axes, legend: Legend) -> None:
+    """Make the figure of new axes wider and as high as a legend beside them asks for."""
+    figure = axes.figure.get_figure(root=True)
+    extent = legend.get_window_extent()
+    width_in, height_in = matplotlib.rcParams["figure.figsize"]
+    least_in = extent.height / figure.dpi + EDGE_IN
+    figure.set_size_inches(width_in + extent.width / figure.dpi, max(height_in, least_in))
 
 
 def _new_axes() -> Axes:
@@ -62,13 +86,17 @@ def _new_axes() -> Axes:
 def _cycled(schemes: list[Scheme], axes: Axes) -> dict[str, SeriesStyle]:
     """Label -> style, from matplotlib's property cycle: that of `style`, or the user's own.
 
-    Colours that the axes already have come last.
+    Colours that the axes already have come last; one that comes again has other dashes.
     """
     drawn = {line.get_color() for line in axes.lines}
     every = list(matplotlib.rcParams["axes.prop_cycle"])
     every.sort(key=lambda one: one.get("color") in drawn)
     looks = {}
-    for scheme, one in zip(schemes, cycle(every), strict=False):
-        colour, marker = one.get("color", "C0"), one.get("marker", "")
-        looks[scheme.label] = SeriesStyle(colour, marker, one.get("linestyle", "-"))
+    for i, scheme in enumerate(schemes):
+        again, place = divmod(i, len(every))
+        one = every[place]
+        colour, marker, dashes = one.get("color", "C0"), one.get("marker", ""), one.get("linestyle")
+        own = [dashes or "-"]
+        own += [each for each in DASHES if each not in own]
+        looks[scheme.label] = SeriesStyle(colour, marker, own[again % len(own)])
     return looks

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from matplotlib import pyplot
 from matplotlib.figure import Figure
 from pytest import approx
 
@@ -110,6 +111,20 @@ def test_a_second_call_adds_colours_and_room_but_no_second_threshold(two_runs, a
     named = [text.get_text() for text in ax.get_legend().get_texts()]
     assert named[:2] == ["joint", "threshold 25 ms"] and len(named) == 3
     assert ax.get_ylim()[0] == 0 and ax.get_ylim()[1] > 50
+
+
+def test_many_names_stand_beside_new_axes_in_a_figure_that_has_room(swept_folder):
+    """Twelve names of two lines each, as high as the axes, and more than there are colours."""
+    for drawn in (plot.accuracy(swept_folder), plot.latency(swept_folder)):
+        drawn.figure.draw_without_rendering()
+        names, curves = (each.get_window_extent() for each in (drawn.get_legend(), drawn))
+        whole = drawn.figure.bbox
+        assert names.x0 >= curves.x1 and names.x1 <= whole.x1
+        assert names.y0 >= whole.y0 and names.y1 <= whole.y1
+        assert curves.width > 4 * drawn.figure.dpi
+        lines = [line for line in drawn.lines if not line.get_label().startswith("_")][:12]
+        assert len({(line.get_color(), str(line.get_linestyle())) for line in lines}) == 12
+        pyplot.close(drawn.figure)
 
 
 def test_a_second_call_leaves_room_for_higher_accuracies(two_runs, write_run, tmp_path, ax):
