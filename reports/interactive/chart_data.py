@@ -84,7 +84,7 @@ def _sweep(schemes: list[Scheme], keys: Sequence[SweptKey], units: AxisUnits) ->
         for metric in metrics:
             found = estimate(scheme, metric.of)
             values.append(_rounded(np.array([found.mean, found.half]) * metric.axis(units)[0]))
-        at = [key.of(scheme.values) for key in keys]
+        at = [key.value_in(scheme.values) for key in keys]
         points.append({"series": scheme.series, "at": at, "values": values})
     return {
         "keys": [{"title": key.title, "unit": key.unit, "name": key.name} for key in keys],

@@ -99,12 +99,14 @@
     const bar = element("div", { class: "controls" }), place = element("div", { class: "chart" });
     const values = found.keys.map((_, k) => {
       const there = found.points.map((point) => point.at[k]).filter((value) => value != null);
-      return [...new Set(there)].sort((a, b) => a - b);
+      const isText = (value) => typeof value === "string";  // such as none, after the numbers
+      return [...new Set(there)].sort((a, b) => isText(a) - isText(b) || a - b);
     });
     // beyond eight lines the first slice stands at the middle of every other key
     const many = new Set(found.points.map((p) => p.series + p.at.slice(1))).size > 8;
     const middle = values.map((each) => (many ? Math.ceil(each.length / 2) : 0));
     const state = { metric: 0, along: 0, slice: middle };
+    const text = (value, k) => (typeof value === "string" ? value : `${value} ${found.keys[k].unit}`.trim());
     host.append(element("h3", {}, "Sweep"), bar, place);
     const show = () => {
       const groups = new Map();
@@ -115,9 +117,9 @@
           return !state.slice[k] || point.at[k] == null || point.at[k] === chosen;
         });
         const [y, half] = point.values[state.metric];
-        if (!inside || point.at[state.along] == null || y == null) continue;
+        if (!inside || typeof point.at[state.along] !== "number" || y == null) continue;
         const parts = others.filter((k) => !state.slice[k] && point.at[k] != null)
-          .map((k) => `${found.keys[k].name} ${point.at[k]} ${found.keys[k].unit}`.trim());
+          .map((k) => `${found.keys[k].name} ${text(point.at[k], k)}`);
         const label = [point.series, ...parts].join(", ");
         if (!groups.has(label)) groups.set(label, { series: point.series, points: [] });
         groups.get(label).points.push([point.at[state.along], y, half]);
@@ -142,7 +144,7 @@
         (k) => { state.along = k; controls(); show(); }, state.along);
       found.keys.forEach((key, k) => {
         if (k === state.along) return;
-        const texts = ["all", ...values[k].map((value) => `${value} ${key.unit}`.trim())];
+        const texts = ["all", ...values[k].map((value) => text(value, k))];
         control(bar, `at ${key.name}`, texts, (i) => { state.slice[k] = i; show(); }, state.slice[k]);
       });
     };

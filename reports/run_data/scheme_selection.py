@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from edgesim.errors import ResultsError, shorten
-from edgesim.results.flat_scenario import possible_units
+from edgesim.results.flat_scenario import NONE, possible_units
 from edgesim.scenario.units import UnitError, in_unit, parse
 from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys, tied_keys
 from reports.run_data.swept_keys import SweptKey
@@ -80,13 +80,13 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
     """
     for name, text in at.items():
         key = find_key("slice", name, swept_keys(schemes, apart=True))
-        number = _number(key, text)
-        kept = [scheme for scheme in schemes if key.of(scheme.values) in (number, None)]
-        if number is None or not any(key.of(scheme.values) == number for scheme in kept):
-            there = dict.fromkeys(key.of(s.values) for s in schemes if key.key in s.numbers)
-            known = [key.text(value) for value in sorted(x for x in there if x is not None)]
-            raise AbsentNameError("slice", [f"{name} {text}"], known)
-        schemes = kept
+        value = NONE if text == NONE else _number(key, text)
+        of = [key.value_in(scheme.values) for scheme in schemes]
+        if value is None or value not in of:
+            known = [key.text(each) for each in sorted(x for x in of if isinstance(x, float))]
+            known += [f"{key.name} {NONE}"] * (NONE in of)
+            raise AbsentNameError("slice", [f"{name} {text}"], list(dict.fromkeys(known)))
+        schemes = [scheme for scheme, own in zip(schemes, of, strict=True) if own in (value, None)]
     if not at:
         return schemes
     # named anew, as what they have in common no longer tells them apart

@@ -60,6 +60,11 @@ class SweptKey:
         """The number that a scenario has here; None where it has none."""
         return self.numbers.get(values.get(self.key, ""))
 
+    def value_in(self, values: FlatScenario) -> float | str | None:
+        """The number, or the text of what is none, such as "none"; None without the key."""
+        text = values.get(self.key)
+        return text if text is None else self.numbers.get(text, text)
+
     def text(self, number: float) -> str:
         """A value with name and unit: "latency threshold 15 ms"."""
         return f"{self.name} {number:g} {self.unit}".rstrip()

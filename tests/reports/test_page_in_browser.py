@@ -5,6 +5,7 @@ Screenshots go to the folder that EDGESIM_ARTEFACTS names, else to the test's ow
 
 import os
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,24 @@ def test_without_a_script_the_page_has_its_figures_and_no_empty_charts(browser, 
     screen.goto(swept_page.as_uri())
     assert not screen.locator("#explore").is_visible() and screen.locator("img").count() == 1
     context.close()
+
+
+def test_a_slice_at_a_number_leaves_out_what_has_none_there(
+    opened, write_run, tmp_path, only_figures
+):
+    """Rounds last 25 ms under a threshold of 25 ms or 40 ms, and 60 ms without one."""
+    for (limit, last_s), band in product(
+        (("25 ms", 0.025), ("40 ms", 0.025), ("none", 0.06)), (10, 20)
+    ):
+        write_run(
+            tmp_path / "runs" / f"{limit}-{band}", latency_s=(last_s,) * 4,
+            bandwidth=f"{band} MHz", extra=f"budget: {{latency_threshold: {limit}}}",
+        )  # fmt: skip
+    screen = opened(write_report([tmp_path / "runs"], tmp_path / "out", only_figures("latency")))
+    screen.get_by_label("Show").first.select_option(label="mean latency per round (ms)")
+    for limit, latency in (("25 ms", "25"), ("none", "60")):
+        screen.get_by_label("at latency threshold").select_option(label=limit)
+        point_at(screen, 0, 0.98)
+        assert legend(screen, 0) == {"joint": latency}
+    screen.get_by_label("at latency threshold").select_option(label="all")
+    assert "joint, latency threshold none" in legend(screen, 0)

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from reports.figure_catalog import report_figures
+from reports.interactive.chart_data import chart_data
 from reports.run_data.given_runs import schemes_of
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.run_data.scheme_selection import sliced_schemes
@@ -50,6 +51,26 @@ def test_transmit_powers_are_levels_in_names_and_slices(tmp_path, write_run, ask
     assert [scheme.point for scheme in schemes] == [f"tx power {n} dBm" for n in (10, 13, 20)]
     (kept,) = sliced_schemes(schemes, {"tx_power": asked})
     assert kept.values["devices.0.tx_power"] == "13 dBm"
+
+
+def test_a_slice_at_a_number_leaves_out_what_has_none_there(tmp_path, write_run):
+    """A scheme that does not have the key stays."""
+    folders = [
+        write_run(tmp_path / str(i), extra=f"budget: {{latency_threshold: {limit}}}")
+        for i, limit in enumerate(("none", "15 ms", "20 ms"))
+    ]
+    schemes = load_schemes([*folders, write_run(tmp_path / "other", scheme="other")])
+    key, kept = "budget.latency_threshold", {}
+    for asked in ("15 ms", "none"):
+        found = sliced_schemes(schemes, {key: asked})
+        kept[asked] = [(scheme.series, scheme.values.get(key)) for scheme in found]
+    assert kept == {
+        "15 ms": [("joint", "15 ms"), ("other", None)],
+        "none": [("joint", "none"), ("other", None)],
+    }
+    (axis,) = swept_keys(schemes)
+    points = chart_data(schemes, [axis])["sweep"]["points"]
+    assert [point["at"] for point in points] == [[15.0], [20.0], ["none"], [None]]
 
 
 @pytest.mark.slow
