@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgesim.errors import ResultsError
+from edgesim.errors import ResultsError, counted
 from edgesim.results.flat_scenario import flatten, versions
 from edgesim.results.run_files import TABLES, content_of, read_scenario
 from edgesim.results.run_search import find_runs
@@ -82,7 +83,16 @@ def _compare_folders(
     alone = [f"only in {a}: {name}" for name in one if name not in other]
     alone += [f"only in {b}: {name}" for name in other if name not in one]
     lines = [line for each in different for line in (*described(each), "")]
-    lines += [*alone, f"{len(found) - len(different)} of {len(found)} pairs of runs are equal."]
+    made_by = Counter(version for each in found if each.same for version in each.versions)
+    versions_of_equal = [
+        f"version of {what}: {x} | {y} in {counted(pairs, 'equal pair')}"
+        for (what, x, y), pairs in made_by.items()
+    ]
+    lines += [
+        *alone,
+        *versions_of_equal,
+        f"{len(found) - len(different)} of {len(found)} pairs of runs are equal.",
+    ]
     return lines, not different and not alone
 
 

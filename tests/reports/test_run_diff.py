@@ -155,6 +155,20 @@ def test_folders_of_runs_by_scheme_and_seed(real_runs, tmp_path):
     ]
 
 
+def test_versions_of_equal_pairs_in_folders_are_said_once(real_runs, tmp_path):
+    for name in ("5MHz-s0", "5MHz-s1"):
+        shutil.copytree(real_runs / name, tmp_path / "same" / name)
+        run = shutil.copytree(real_runs / name, tmp_path / "runs" / name)
+        for digests in ("SHA256SUMS", "timing.json"):  # whose digest says that there were sums
+            (run / digests).unlink()
+        text = (run / "scenario.yaml").read_text()
+        (run / "scenario.yaml").write_text(text.replace("  simpy: ", "  simpy: 1"))
+    lines, same = compare(tmp_path / "runs", tmp_path / "same")
+    said = [line for line in lines if line.startswith("version of simpy: 1")]
+    assert len(said) == 1 and said[0].endswith(" in 2 equal pairs") and same
+    assert lines[-1] == "2 of 2 pairs of runs are equal."
+
+
 def test_folders_with_other_seeds_are_matched_without_them(real_runs, tmp_path):
     for seed in (0, 1):
         shutil.copytree(real_runs / f"5MHz-s{seed}", tmp_path / str(seed) / "run")
