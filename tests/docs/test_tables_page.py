@@ -12,6 +12,8 @@ import pytest
 import edgesim
 from edgesim.records.run_tables.table_columns import SCHEMAS
 from edgesim.records.run_tables.table_files import FILES, ONLY_WITH_ROWS
+from edgesim.runs.artifacts import devices_csv
+from edgesim.runs.setup import set_up
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
 TYPES = {int: "whole number", float: "number", str: "text"}
@@ -70,6 +72,17 @@ def test_devices_summary_and_timing_are_those_of_a_run(folder):
         assert set(content) == set(pages[file]), file
         for key, (kind, _, _) in pages[file].items():
             assert isinstance(content[key], KINDS[kind]), (file, key)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"), [("urban-macro", "now"), ("hierarchy", "kappa_2 5"), ("network", None)]
+)
+def test_further_columns_of_devices_are_described_above_the_table(name, label):
+    text = PAGE.read_text(encoding="utf-8").partition("## devices.csv")[2].partition("\n## ")[0]
+    file = PAGE.parents[1] / "scenarios" / f"{name}.yaml"
+    scenario = edgesim.load(file, ["learning.dataset=none", "learning.partition=none"], label)
+    columns = devices_csv(set_up(scenario)).partition("\n")[0].split(",")
+    assert [column for column in columns if f"`{column}`" not in text] == []
 
 
 def test_the_table_of_a_sweep_is_described_with_a_target_in_place_of_A(folder):
