@@ -61,8 +61,7 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
 
 def is_same_run(setup: Setup, facts: dict[str, Any], rounds: int) -> bool:
     """Would a setup, with so many rounds, make the run of whose last state these facts are?"""
-    as_before = replace(setup, scenario=setup.scenario.with_rounds(rounds))
-    return result_digest(as_before) == facts.get("fingerprint")
+    return result_digest(setup.with_rounds(rounds)) == facts.get("fingerprint")
 
 
 def _kept_lengths(setup: Setup, before: int) -> list[str]:

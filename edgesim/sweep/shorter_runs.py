@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree, ignore_patterns, rmtree
 
-from edgesim.errors import ResultsError, RunError, ScenarioError
+from edgesim.errors import ResultsError
 from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.results.run_files import read_scenario
-from edgesim.runs.run import prepare
-from edgesim.scenario.loader import Scenario
+from edgesim.runs.setup.make_setup import set_up
 from edgesim.sweep.sweep_point import SweepPoint, identity_of_point
 
 
@@ -50,7 +49,8 @@ def shorter_runs(
 ) -> dict[str, ShorterRun]:
     """Id of a point -> the finished run that is its longest beginning; others have none.
 
-    Jobs that overlap the end of a run are interrupted there, so that such a run begins no other.
+    Jobs that overlap the end of a run are interrupted there, so that such a run begins no other;
+    nor does one with parameters that follow from its number of rounds (`Method.by_length`).
 
     Args:
         points: that have not run.
@@ -64,23 +64,18 @@ def shorter_runs(
     lengths = {rounds for folder in known.values() if (rounds := _planned_rounds(folder))}
     found: dict[str, ShorterRun] = {}
     for point in points:
-        for rounds in sorted(lengths, reverse=True):
-            if rounds >= point.scenario.rounds or point.infeasible:
-                continue
-            shorter = point.scenario.with_rounds(rounds)
-            folder = known.get(_identity_if_it_can_go_on(shorter, data, allow_code) or "")
+        fewer = sorted((each for each in lengths if each < point.scenario.rounds), reverse=True)
+        if point.infeasible or not fewer:
+            continue
+        setup = set_up(point.scenario, data=data, allow_code=allow_code)
+        if setup.clock.overlapping:
+            continue
+        for rounds in fewer:
+            folder = known.get(identity_of_point(setup.with_rounds(rounds)))
             if folder and RunFolder(folder).is_finished():
                 found[point.id] = ShorterRun(folder, rounds)
                 break
     return found
-
-
-def _identity_if_it_can_go_on(scenario: Scenario, data: str | None, allow_code: bool) -> str | None:
-    try:
-        setup = prepare(scenario, data=data, allow_code=allow_code).setup
-    except (ScenarioError, RunError):  # something in it needs more rounds
-        return None
-    return None if setup.clock.overlapping else identity_of_point(setup)
 
 
 def _planned_rounds(folder: Path) -> int | None:

@@ -159,6 +159,10 @@ class Setup:
             end_s = float(log.columns("rounds")["time_s"][-1])
             log.add({"presence": self.absences.presence.table(end_s)})
 
+    def with_rounds(self, rounds: int) -> Setup:
+        """The same run with another number of rounds; what followed from it stays (`by_length`)."""
+        return replace(self, scenario=self.scenario.with_rounds(rounds))
+
     @cached_property
     def clock(self) -> ClockRules:
         """The rules of the clock."""

@@ -101,6 +101,17 @@ def test_of_another_scenario_it_is_not(folder, sweep, change):
     assert FirstRounds.begun == [0] and "on from" not in shown
 
 
+@pytest.mark.parametrize(("given", "first"), [("", 0), (", moving_rounds: 9", 2)])
+def test_a_method_whose_parameters_follow_from_the_rounds_begins_anew(folder, sweep, given, first):
+    method = (
+        "learning={dataset: digits, partition: {kind: iid}, model: mlp, batch_size: 20, "
+        f"method: {{name: fedspa{given}}}}}"
+    )
+    sweep("tiny.yaml", "rounds=2", method, "--out", "s")
+    shown = sweep("tiny.yaml", "rounds=3", method, "--out", "s").stdout
+    assert FirstRounds.begun == [first] and ("on from" in shown) == (first > 0)
+
+
 def test_jobs_that_were_interrupted_at_the_end_begin_no_other_run(folder, sweep):
     clock = "clock={mode: asynchronous}"
     sweep("tiny.yaml", "rounds=2", clock, "--out", "s")
