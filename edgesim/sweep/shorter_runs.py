@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree, ignore_patterns, rmtree
 
-from edgesim.errors import ResultsError
-from edgesim.records.checkpoint.run_checkpoint import RunFolder
-from edgesim.results.run_files import read_scenario
+from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
 from edgesim.runs.setup.make_setup import set_up
+from edgesim.scenario.documents.yaml_text import MAX_RESOLVED_BYTES
 from edgesim.sweep.sweep_point import SweepPoint, identity_of_point
+from fl.regular_files import read_regular
+
+_ROUNDS = re.compile(rb"^rounds: (\d{1,18})$", re.MULTILINE)  # 200 times faster than by parsing
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def shorter_runs(
             continue
         for rounds in fewer:
             folder = known.get(identity_of_point(setup.with_rounds(rounds)))
-            if folder and RunFolder(folder).is_finished():
+            if folder and _can_go_on(RunFolder(folder)):
                 found[point.id] = ShorterRun(folder, rounds)
                 break
     return found
@@ -80,6 +83,16 @@ def shorter_runs(
 
 def _planned_rounds(folder: Path) -> int | None:
     """The `rounds` of a run's scenario, though `stop` may have ended it sooner."""
-    with suppress(ResultsError, KeyError, TypeError, ValueError):
-        return int(read_scenario(folder / "scenario.yaml")[1]["rounds"])
+    with suppress(OSError):
+        found = _ROUNDS.search(read_regular(folder / "scenario.yaml", MAX_RESOLVED_BYTES))
+        return int(found[1]) if found else None
     return None
+
+
+def _can_go_on(run: RunFolder) -> bool:
+    """Is it finished, and is its last state whole?"""
+    try:
+        run.log.check(run.read_state(run.state_file)[1])
+    except UNREADABLE:
+        return False
+    return run.is_finished()

@@ -68,13 +68,12 @@ class SweepFolder:
         return [point for point in self.plan.points if self.status[point.id][0] == status]
 
     def look_for_shorter(self, data: str | None = None, allow_code: bool = False) -> None:
-        """Find the points that go on from a run of an earlier sweep; see `shorter_runs`."""
-        folders = [path for known, path in self._known.items() if known not in self.status]
+        """Find the points that go on from a run with fewer rounds; see `shorter_runs`."""
         new = [point for point in self.to_run() if not self.of(point).exists()]
-        self.shorter = shorter_runs(new, folders, data, allow_code)
+        self.shorter = shorter_runs(new, self._known.values(), data, allow_code)
 
     def rounds_left(self, point: SweepPoint) -> int:
-        """Rounds of a point that no run of an earlier sweep has."""
+        """Rounds of a point that the run from which it goes on has not."""
         begun = self.shorter.get(point.id)
         return point.scenario.rounds - (begun.rounds if begun else 0)
 

@@ -128,6 +128,24 @@ def test_a_damaged_run_is_not_gone_on_from(folder, sweep):
     assert FirstRounds.begun == [0]
 
 
+@pytest.mark.parametrize("name", ["state.safetensors", "log.arrows"])
+def test_a_run_with_a_damaged_state_is_not_gone_on_from(folder, sweep, name):
+    sweep("tiny.yaml", "rounds=2", "--out", "s")
+    [run] = (folder / "s/points").iterdir()
+    file = run / "checkpoint" / name
+    file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
+    sweep("tiny.yaml", "rounds=3", "--out", "s")
+    assert FirstRounds.begun == [0]
+
+
+def test_a_swept_number_of_rounds_goes_on_from_the_points_beside_it(folder, sweep):
+    sweep("tiny.yaml", "rounds=2,4", "--out", "s")
+    shown = sweep("tiny.yaml", "rounds=2,4,6", "--out", "s").stdout
+    assert FirstRounds.begun == [4] and "1 point goes on from 4 rounds run before" in shown
+    sweep("tiny.yaml", "rounds=2,4,6", "--out", "new")
+    assert points(folder / "s") == points(folder / "new")
+
+
 def test_a_copy_that_was_killed_is_made_again(folder, sweep):
     sweep("tiny.yaml", "rounds=2", "--out", "s")
     sweep("tiny.yaml", "rounds=3", "--out", "new")
