@@ -182,7 +182,8 @@ def run_rounds(
     }
     spent["engine_s"] = spent["wall_s"] - spent["train_s"] - spent["evaluate_s"]
     if folder is not None:
-        timing: dict[str, Any] = {**spent, "executor": trainer.executor_name}
+        timing: dict[str, Any] = {**spent, "rounds": summary["rounds"] - first}
+        timing["executor"] = trainer.executor_name
         timing["peak_memory_bytes"] = peak_memory_bytes()
         if setup.reuse:
             timing |= {"passes_taken": setup.reuse.taken, "passes_made": setup.reuse.made}

@@ -70,8 +70,9 @@ def measured(folder: SweepFolder) -> dict[tuple, float]:
     for point in folder.with_status(DONE):
         with suppress(OSError, ValueError, KeyError, TypeError):
             spent = read_sealed_json(folder.of(point) / "timing.json")
-            if not spent.get("passes_taken"):
-                seen.setdefault(kind(point), []).append(spent["wall_s"] / point.scenario.rounds)
+            rounds = spent.get("rounds", point.scenario.rounds)
+            if rounds and not spent.get("passes_taken"):
+                seen.setdefault(kind(point), []).append(spent["wall_s"] / rounds)
     return {each: sum(rates) / len(rates) for each, rates in seen.items()}
 
 
