@@ -101,7 +101,7 @@ class PointScheduler:
 
     def _start(self, point: SweepPoint) -> None:
         shared = self.folder.shared.resolve() if point.group in self.sharing else None
-        self.folder.begin(point)
+        self.folder.begin(point, self.tensorboard)
         place = self.folder.of(point).resolve()
         options: SimulateOptions = {**self.options, "shared": shared}
         self.running[point.id] = point

@@ -12,6 +12,7 @@ from shutil import copytree, ignore_patterns, rmtree
 
 from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
 from edgesim.runs.setup.make_setup import set_up
+from edgesim.runs.tensorboard_log import FOLDER
 from edgesim.scenario.documents.yaml_text import MAX_RESOLVED_BYTES
 from edgesim.sweep.sweep_point import SweepPoint, identity_of_point
 from fl.regular_files import read_regular
@@ -31,19 +32,22 @@ class ShorterRun:
     folder: Path
     rounds: int
 
-    def copy_state(self, place: Path, workplace: Path) -> None:
+    def copy_state(self, place: Path, workplace: Path, tensorboard: bool = False) -> None:
         """Make the folder of a point in which its run goes on; one that is there stays as it is.
 
         Args:
             place: of the point's folder.
             workplace: a folder of the same file system, in which what a kill leaves disturbs
                 nobody.
+            tensorboard: copy the scalars of its rounds as well, if there are any.
         """
         if place.exists():
             return
         half = workplace / place.name
         rmtree(half, ignore_errors=True)
-        copytree(self.folder / "checkpoint", half / "checkpoint", ignore=ignore_patterns("lock"))
+        for name in ("checkpoint", FOLDER) if tensorboard else ("checkpoint",):
+            if (before := self.folder / name).is_dir():
+                copytree(before, half / name, ignore=ignore_patterns("lock"))
         os.replace(half, place)
 
 

@@ -77,11 +77,16 @@ class SweepFolder:
         begun = self.shorter.get(point.id)
         return point.scenario.rounds - (begun.rounds if begun else 0)
 
-    def begin(self, point: SweepPoint) -> None:
-        """Copy what a point goes on from into its folder, if there is something."""
+    def begin(self, point: SweepPoint, tensorboard: bool = False) -> None:
+        """Copy what a point goes on from into its folder, if there is something.
+
+        Args:
+            point: that is about to run.
+            tensorboard: copy the scalars as well.
+        """
         if run := self.shorter.get(point.id):
             try:
-                run.copy_state(self.of(point), self.shared)
+                run.copy_state(self.of(point), self.shared, tensorboard)
             except OSError as error:
                 raise unusable(self.path, error) from error
 

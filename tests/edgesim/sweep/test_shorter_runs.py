@@ -12,7 +12,8 @@ from edgesim.sweep.time_estimate import estimate
 from edgesim.sweep.workers.point_task import ENDED, WorkerEvent, carry_out
 from fl.stored_files import BLANK, sealed
 
-SAME = {"checkpoint", "timing.json"}  # not the same: how often states were written, wall times
+# not the same: how often states were written, wall times
+SAME = {"checkpoint", "timing.json", "tensorboard"}
 
 
 class FirstRounds:
@@ -162,6 +163,22 @@ def test_the_time_of_a_round_is_that_of_the_rounds_that_were_computed(folder, sw
     file.write_bytes(sealed(content))
     plan = plan_sweep(folder / "tiny.yaml", ["rounds=5"], "0-1")
     assert estimate(SweepFolder(folder / "s", plan), 1)[0] == pytest.approx(18.3)
+
+
+@pytest.mark.slow
+def test_scalars_of_tensorboard_go_on_too(folder, sweep):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for rounds in (2, 4):
+        sweep("tiny.yaml", f"rounds={rounds}", "--out", "s", "--tensorboard")
+    assert FirstRounds.begun == [2]
+    [point] = points(folder / "s")
+    log = EventAccumulator(str(folder / "s" / point / "tensorboard")).Reload()
+    assert [one.step for one in log.Scalars("latency_s")] == [0, 1, 2, 3]
+    sweep("tiny.yaml", "rounds=6", "--out", "s")
+    [point] = points(folder / "s")
+    assert FirstRounds.begun == [4] and not (folder / "s" / point / "tensorboard").exists()
 
 
 def test_a_copy_that_was_killed_is_made_again(folder, sweep):
