@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import copytree, ignore_patterns, rmtree
+from shutil import copyfile, rmtree
 
 from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
 from edgesim.runs.setup.make_setup import set_up
@@ -46,8 +46,11 @@ class ShorterRun:
         half = workplace / place.name
         rmtree(half, ignore_errors=True)
         for name in ("checkpoint", FOLDER) if tensorboard else ("checkpoint",):
-            if (before := self.folder / name).is_dir():
-                copytree(before, half / name, ignore=ignore_patterns("lock"))
+            for file in (self.folder / name).rglob("*"):
+                if file.is_file() and file.name != "lock":
+                    copied = half / file.relative_to(self.folder)
+                    copied.parent.mkdir(parents=True, exist_ok=True)
+                    copyfile(file, copied)
         os.replace(half, place)
 
 

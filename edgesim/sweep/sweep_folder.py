@@ -83,12 +83,15 @@ class SweepFolder:
         Args:
             point: that is about to run.
             tensorboard: copy the scalars as well.
+
+        Raises:
+            FolderError: the disk is full, or cannot be written any more.
         """
         if run := self.shorter.get(point.id):
             try:
                 run.copy_state(self.of(point), self.shared, tensorboard)
-            except OSError as error:
-                raise unusable(self.path, error) from error
+            except OSError as problem:
+                raise _no_room(self.path / "points", problem) from problem
 
     def open(self) -> None:
         """Make the folder and write into it what is planned.
@@ -161,10 +164,7 @@ class SweepFolder:
         try:
             self.write()
         except OSError as problem:
-            reason = problem.strerror or problem
-            raise FolderError(
-                f"{self.path}/sweep.json: {reason}; make room, and the same command goes on"
-            ) from problem
+            raise _no_room(self.path / "sweep.json", problem) from problem
 
     def write(self) -> None:
         plan = self.plan
@@ -189,6 +189,11 @@ class SweepFolder:
         """Runs of earlier sweeps that lie beside the points of this one."""
         planned = {point.id for point in self.plan.points}
         return sum(_id_of(path) not in planned for path in self._point_folders())
+
+
+def _no_room(path: Path, problem: OSError) -> FolderError:
+    reason = problem.strerror or problem
+    return FolderError(f"{path}: {reason}; make room, and the same command goes on")
 
 
 def _id_of(folder: Path) -> str:

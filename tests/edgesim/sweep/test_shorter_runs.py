@@ -1,6 +1,7 @@
 """A sweep with more rounds goes on from the runs of an earlier one, to the bytes of a new one."""
 
 import json
+import sys
 from shutil import copytree
 from typing import ClassVar
 
@@ -179,6 +180,23 @@ def test_scalars_of_tensorboard_go_on_too(folder, sweep):
     sweep("tiny.yaml", "rounds=6", "--out", "s")
     [point] = points(folder / "s")
     assert FirstRounds.begun == [4] and not (folder / "s" / point / "tensorboard").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of the size of files")
+def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(folder, sweep):
+    import resource
+
+    sweep("tiny.yaml", "rounds=2", "--out", "s")
+    [log] = (folder / "s").rglob("log.arrows")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size - 1, before[1]))
+    try:
+        ended = sweep("tiny.yaml", "rounds=3", "--out", "s", code=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "s/points: File too large; make room, and the same command goes on" in ended.output
+    sweep("tiny.yaml", "rounds=3", "--out", "s")
+    assert FirstRounds.begun == [2]
 
 
 def test_a_copy_that_was_killed_is_made_again(folder, sweep):
