@@ -205,15 +205,17 @@ def target_accuracies(schemes: Sequence[Scheme]) -> list[float]:
 
 
 def _without_beginnings(runs: Sequence[FinishedRun], listed: Collection[Path]) -> list[FinishedRun]:
-    """Without the runs from which a listed one went on: they have fewer rounds, else the same."""
+    """Without the runs beside a listed one from which it went on: fewer rounds, else the same."""
     kinds: list[tuple[tuple, int]] = []
     most: dict[tuple, int] = {}
     for run in runs:
         flat = flat_without_targets(run.scenario)
         length = int(flat.pop("rounds", run.summary["rounds"]))
+        folder = run.folder.resolve()
+        flat |= {"folder": str(folder.parent)}
         kind = (*scheme_and_scenario(run), run.seed, json.dumps(sorted(flat.items())))
         kinds.append((kind, length))
-        if run.folder.resolve() in listed:
+        if folder in listed:
             most[kind] = max(length, most.get(kind, 0))
     return [
         run

@@ -58,7 +58,7 @@ def test_other_targets_make_no_other_scheme(tmp_path, write_run):
 
 
 def test_a_listed_run_stands_for_those_from_which_it_went_on(tmp_path, write_run):
-    """Not for one of another seed, with another key changed too, or with more rounds still."""
+    """Not for one of another seed or place, with another key changed, or with more rounds still."""
     given = [
         write_run(tmp_path / name, seed=seed, bandwidth=band, extra=f"rounds: {rounds}")
         for name, seed, band, rounds in (
@@ -67,14 +67,15 @@ def test_a_listed_run_stands_for_those_from_which_it_went_on(tmp_path, write_run
             ("longer", 0, "200 MHz", 5),
             ("seed", 1, "200 MHz", 2),
             ("band", 0, "100 MHz", 2),
+            ("elsewhere/given", 0, "200 MHz", 2),
         )
     ]
     names = lambda schemes: {run.folder.name for each in schemes for run in each.runs}  # noqa: E731
     everything = {folder.name for folder in given}
     assert names(load_schemes(given, listed=[given[1].resolve()])) == everything - {"short"}
-    assert names(load_schemes(given)) == everything
+    assert names(load_schemes(given[:-1])) == everything - {"given"}
     both = [given[0].resolve(), given[1].resolve()]
-    assert names(load_schemes(given, listed=both)) == everything
+    assert names(load_schemes(given[:-1], listed=both)) == everything - {"given"}
 
 
 def test_seeds_of_one_scheme_are_one_scheme(tmp_path, write_run):
