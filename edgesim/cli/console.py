@@ -137,7 +137,8 @@ def learning_figures(event: Mapping[str, Any]) -> dict[str, str]:
         figures["accuracy"] = f"{event['accuracy']:.3f}"
     elif is_known(event.get("loss")):
         figures["loss"] = f"{event['loss']:.4g}"
-    return figures | {name: f"{value:.4g}" for name, value in event.get("metrics", {}).items()}
+    known = ((name, value) for name, value in event.get("metrics", {}).items() if value is not None)
+    return figures | {name: f"{value:.4g}" for name, value in known}
 
 
 def print_listed(place: Path, runs: Sequence[ListedRun]) -> None:

@@ -167,18 +167,34 @@ def test_one_value_tried_is_printed_alone():
 METRIC = "def close(outputs, y):\n    return ((outputs - y).abs() < 1).float().mean(1)\n"
 
 
-def test_real_targets_show_the_loss_and_the_users_metric(folder, sweep):
+@pytest.fixture
+def swept_with_metric(folder, sweep):
+    """A sweep of one point with real targets and this text of a metric: what it prints, summary."""
+
+    def run(metric):
+        (folder / "my.py").write_text(metric)
+        rng = np.random.default_rng(1)
+        x = {split: rng.normal(size=(count, 4)) for split, count in (("train", 30), ("test", 20))}
+        arrays = {f"x_{split}": each for split, each in x.items()}
+        np.savez("real.npz", **arrays, **{f"y_{split}": each[:, :2] for split, each in x.items()})
+        learning = "{dataset: ./real.npz, partition: {kind: iid}, metric: ./my.py:close, "
+        learning += "model: mlp, batch_size: 10, method: {name: fedavg, lr: 0.1, local_steps: 1}}"
+        shown = sweep("tiny.yaml", f"learning={learning}", "--allow-code", "--out", "s").stdout
+        (summary,) = (folder / "s").rglob("summary.json")
+        return shown, json.loads(summary.read_text())
+
+    return run
+
+
+def test_a_metric_that_is_infinite_at_the_end_is_not_shown(swept_with_metric):
+    shown, ended = swept_with_metric(METRIC.replace("< 1).float()", "* float('inf'))"))
+    assert ended["final_metric"] == {"close": None}
+    assert re.search(rf": done, loss {ended['final_loss']:.4g}, [\d.]+ s\n", shown), shown
+
+
+def test_real_targets_show_the_loss_and_the_users_metric(folder, swept_with_metric):
     """As `edgesim run` does, in the line of a point and in the live table."""
-    (folder / "my.py").write_text(METRIC)
-    rng = np.random.default_rng(1)
-    x = {split: rng.normal(size=(count, 4)) for split, count in (("train", 30), ("test", 20))}
-    arrays = {f"x_{split}": each for split, each in x.items()}
-    np.savez("real.npz", **arrays, **{f"y_{split}": each[:, :2] for split, each in x.items()})
-    learning = "{dataset: ./real.npz, partition: {kind: iid}, metric: ./my.py:close, "
-    learning += "model: mlp, batch_size: 10, method: {name: fedavg, lr: 0.1, local_steps: 1}}"
-    shown = sweep("tiny.yaml", f"learning={learning}", "--allow-code", "--out", "s").stdout
-    (summary,) = (folder / "s").rglob("summary.json")
-    ended = json.loads(summary.read_text())
+    shown, ended = swept_with_metric(METRIC)
     loss, close = ended["final_loss"], ended["final_metric"]["close"]
     assert f": done, loss {loss:.4g}, close {close:.4g}, " in shown, shown
 
