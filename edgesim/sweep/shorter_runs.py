@@ -45,12 +45,15 @@ class ShorterRun:
             return
         half = workplace / place.name
         rmtree(half, ignore_errors=True)
-        for name in ("checkpoint", FOLDER) if tensorboard else ("checkpoint",):
-            for file in (self.folder / name).rglob("*"):
+        for name in (FOLDER, "checkpoint") if tensorboard else ("checkpoint",):
+            before, new = self.folder / name, half / f"{name}.new"  # not yet a run to any search
+            for file in before.rglob("*"):
                 if file.is_file() and file.name != "lock":
-                    copied = half / file.relative_to(self.folder)
+                    copied = new / file.relative_to(before)
                     copied.parent.mkdir(parents=True, exist_ok=True)
                     copyfile(file, copied)
+            if new.exists():
+                new.rename(half / name)
         os.replace(half, place)
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+from edgesim.results.run_search import find_runs
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
 from edgesim.sweep.time_estimate import estimate
@@ -195,6 +196,8 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(folder, sweep)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert "s/points: File too large; make room, and the same command goes on" in ended.output
+    assert any((folder / "s/shared").rglob("log.arrows"))
+    assert find_runs([folder / "s"]).unfinished == []  # half a copy is no run
     sweep("tiny.yaml", "rounds=3", "--out", "s")
     assert FirstRounds.begun == [2]
 
