@@ -54,7 +54,7 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
                 f"work were interrupted (clock.mode {setup.scenario.clock.mode}); {CURE}"
             )
         check_before_training(setup)
-        saved.warnings.extend(_kept_lengths(setup, before))
+        saved.warnings.extend(kept_lengths(setup, before))
 
     return check
 
@@ -64,7 +64,7 @@ def is_same_run(setup: Setup, facts: dict[str, Any], rounds: int) -> bool:
     return result_digest(setup.with_rounds(rounds)) == facts.get("fingerprint")
 
 
-def _kept_lengths(setup: Setup, before: int) -> list[str]:
+def kept_lengths(setup: Setup, before: int) -> list[str]:
     """Warnings about parameters that are as they follow from the number of rounds before."""
     method, devices, now = setup.method, setup.task.devices, setup.scenario.rounds
     asked = min(method.participants or devices, devices)

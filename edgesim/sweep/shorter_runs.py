@@ -11,6 +11,7 @@ from pathlib import Path
 from shutil import copyfile, rmtree
 
 from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
+from edgesim.runs.continuation import kept_lengths
 from edgesim.runs.setup.make_setup import set_up
 from edgesim.runs.tensorboard_log import FOLDER
 from edgesim.scenario.documents.yaml_text import MAX_RESOLVED_BYTES
@@ -85,7 +86,7 @@ def shorter_runs(
             continue
         for rounds in fewer:
             folder = known.get(identity_of_point(setup.with_rounds(rounds)))
-            if folder and _can_go_on(RunFolder(folder)):
+            if folder and not kept_lengths(setup, rounds) and _can_go_on(RunFolder(folder)):
                 found[point.id] = ShorterRun(folder, rounds)
                 break
     return found
@@ -100,9 +101,10 @@ def _planned_rounds(folder: Path) -> int | None:
 
 
 def _can_go_on(run: RunFolder) -> bool:
-    """Is it finished, and is its last state whole?"""
+    """Is it finished, and its last state whole, without warnings that a new run would not have?"""
     try:
-        run.log.check(run.read_state(run.state_file)[1])
+        facts = run.read_state(run.state_file)[1]
+        run.log.check(facts)
     except UNREADABLE:
         return False
-    return run.is_finished()
+    return not facts.get("warnings") and run.is_finished()

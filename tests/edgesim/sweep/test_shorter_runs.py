@@ -108,7 +108,10 @@ def test_of_another_scenario_it_is_not(folder, sweep, change):
     assert FirstRounds.begun == [0] and "on from" not in shown
 
 
-@pytest.mark.parametrize(("given", "first"), [("", 0), (", moving_rounds: 9", 2)])
+@pytest.mark.parametrize(
+    ("given", "first"), [("", 0), (", moving_rounds: 9", 2), (", moving_rounds: 2", 0)]
+)
+@pytest.mark.slow
 def test_a_method_whose_parameters_follow_from_the_rounds_begins_anew(folder, sweep, given, first):
     method = (
         "learning={dataset: digits, partition: {kind: iid}, model: mlp, batch_size: 20, "
@@ -117,6 +120,8 @@ def test_a_method_whose_parameters_follow_from_the_rounds_begins_anew(folder, sw
     sweep("tiny.yaml", "rounds=2", method, "--out", "s")
     shown = sweep("tiny.yaml", "rounds=3", method, "--out", "s").stdout
     assert FirstRounds.begun == [first] and ("on from" in shown) == (first > 0)
+    sweep("tiny.yaml", "rounds=3", method, "--out", "new")
+    assert points(folder / "s") == points(folder / "new")
 
 
 def test_jobs_that_were_interrupted_at_the_end_begin_no_other_run(folder, sweep):
@@ -142,6 +147,19 @@ def test_a_run_with_a_damaged_state_is_not_gone_on_from(folder, sweep, name):
     file = run / "checkpoint" / name
     file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
     sweep("tiny.yaml", "rounds=3", "--out", "s")
+    assert FirstRounds.begun == [0]
+
+
+def test_a_run_that_was_repaired_is_not_gone_on_from(folder, sweep):
+    """Its summary says so for ever, and that of a new point must not."""
+    sweep("tiny.yaml", "rounds=3", "--out", "s")
+    [run] = (folder / "s/points").iterdir()
+    state = run / "checkpoint/state.safetensors"
+    state.write_bytes(b"damaged")
+    (run / "summary.json").unlink()
+    sweep("tiny.yaml", "rounds=3", "--out", "s")
+    assert "damaged" in (run / "summary.json").read_text() and FirstRounds.begun == [2]
+    sweep("tiny.yaml", "rounds=4", "--out", "s")
     assert FirstRounds.begun == [0]
 
 
