@@ -153,6 +153,13 @@ def test_validation_samples_are_tested_too(one_second_each, setup_of):
     assert timed_round.timed_round(setup).evaluation_s == tested > sum(map(len, data.test_index))
 
 
+def test_a_clock_that_stands_still_for_a_step_divides_by_nothing(setup_of, monkeypatch):
+    """As that of a system which counts CPU time in ticks."""
+    monkeypatch.setattr(timed_round, "process_time", lambda: 1.0)
+    times = timed_round.timed_round(setup_of("learning.method={name: fedavg, lr: 0.1}"))
+    assert 0 < times.training_s < 0.1 and 0 < times.evaluation_s < 0.1
+
+
 def test_a_scenario_that_only_counts_takes_no_training(setup_of):
     only_counts = setup_of("learning.dataset=none", "learning.partition=none")
     assert timed_round.timed_round(only_counts) == timed_round.RoundTimes()
