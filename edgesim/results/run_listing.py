@@ -70,8 +70,11 @@ def list_runs(place: Path) -> list[ListedRun]:
 
 def _listed(folder: Path) -> ListedRun:
     scenario: dict[str, Any] = {}
-    with suppress(ResultsError):  # of an older run that has not ended
+    damage = ""
+    try:
         scenario = read_scenario(folder / "scenario.yaml")[1]
+    except ResultsError as error:
+        damage = f"damaged: {error}"
     scheme = str(scenario.get("scheme") or _method_name(scenario) or folder.name)
     seed = str(scenario.get("seed", ""))
     name, flat = str(scenario.get("name", "")), flatten(scenario)
@@ -81,9 +84,11 @@ def _listed(folder: Path) -> ListedRun:
             summary = read_summary(folder / "summary.json")
             accuracy = summary.get("final_accuracy")
             return replace(
-                listed, state=FINISHED, rounds=summary["rounds"], accuracy=accuracy,
+                listed, state=damage or FINISHED, rounds=summary["rounds"], accuracy=accuracy,
                 scheme=summary["scheme"], seed=str(summary["seed"]),
             )  # fmt: skip
+        if damage and (folder / "scenario.yaml").exists():  # older runs have it at their end only
+            return replace(listed, state=damage)
         return _unfinished(listed, scenario)
     except (ResultsError, DamagedFileError, OSError) as error:
         return replace(listed, state=f"damaged: {error}")

@@ -50,6 +50,22 @@ def test_how_far_each_run_is_and_in_what_it_differs(interrupted, copied_run):
         assert states(place)["half"] == "running at round 2 of 3"
     (interrupted / "scenario.yaml").unlink()  # as older runs that have not ended
     assert states(place)["half"] == "interrupted at round 2 of 3"
+    (interrupted / "scenario.yaml").write_text("learning: [")
+    assert "scenario.yaml cannot be read" in states(place)["half"]
+
+
+@pytest.mark.parametrize("text", ["learning: [", "provenance: 3\n", None])
+def test_a_finished_run_without_a_readable_scenario_is_damaged(copied_run, text):
+    copied_run("runs/done")
+    place = copied_run("runs/torn").parent
+    torn = place / "torn" / "scenario.yaml"
+    torn.unlink()
+    if text is not None:
+        torn.write_text(text)
+    found = {run.folder.name: run for run in list_runs(place)}
+    assert found["torn"].state.startswith("damaged: ") and str(torn) in found["torn"].state
+    assert (found["torn"].scheme, found["torn"].rounds) == ("fedavg", 3)
+    assert found["done"].state == "finished"
 
 
 @pytest.mark.parametrize("learning", ["{method: fedavg}", "[1]", "fedavg", "{method: [1]}"])
