@@ -26,7 +26,15 @@ from reports.run_data.statistics.seed_intervals import (
     estimate,
     seed_mean,
 )
-from reports.styling.table_formats import DASH, SCHEME, Column, Table, decimals, significant
+from reports.styling.table_formats import (
+    DASH,
+    SCHEME,
+    Column,
+    Table,
+    decimals,
+    mean_count,
+    significant,
+)
 from reports.text.number_text import interval_text, range_text, seed_counts
 
 Cells = tuple[tuple[Column, Callable[[Scheme], Any]], ...]
@@ -48,7 +56,7 @@ def scheme_table(schemes: list[Scheme]) -> Table:
             lambda s: str(s.first.summary["solver"] or DASH),
         ),
         (Column("seeds", "Seeds", printed=False), lambda s: len(s.runs)),
-        (Column("rounds", "Rounds", _count, printed=False), _rounds_played),
+        (Column("rounds", "Rounds", mean_count(4), printed=False), _rounds_played),
         *_estimated(accuracy, ACCURACY.of),
         (
             Column("final_accuracy_std_devices", "Std over devices (points)", points),
@@ -86,10 +94,6 @@ def _rounds_played(scheme: Scheme) -> float:
     """Mean over the seeds: where a time ends a run (`stop.time`), not all play as many."""
     played = float(np.mean([len(run.rounds) for run in scheme.runs]))
     return int(played) if played.is_integer() else played
-
-
-def _count(value: float) -> str:
-    return f"{value:.{1 if value % 1 else 0}f}"
 
 
 def _residual(value: float) -> str:

@@ -36,6 +36,14 @@ def test_targets_over_seeds_count_who_reached(tmp_path, write_run):
     assert (row["reached"], row["rounds"]) == ("1 of 2 seeds", "3.0")
 
 
+def test_rounds_to_a_target_are_whole_where_seeds_do_not_divide_them(tmp_path, write_run):
+    """Reached after 3 rounds with one seed; after 3 and 2 with both."""
+    one = write_run(tmp_path / "0", seed=0, accuracy=(0.1, 0.5, 0.8, 0.9))
+    two = write_run(tmp_path / "1", seed=1, accuracy=(0.1, 0.8, 0.8, 0.9))
+    rounds = [target_table(load_schemes(runs)).cells()[0][3] for runs in ([one], [one, two])]
+    assert rounds == ["3", "2.500"]
+
+
 @pytest.mark.slow
 def test_the_interval_to_a_target_is_over_the_seeds_that_reached_it(schemes_of):
     """0.7, 0.76, 0.82, 0.88: two of them reach 0.8."""

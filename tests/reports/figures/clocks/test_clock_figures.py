@@ -124,3 +124,9 @@ def test_the_marker_of_the_most_used_device_is_whole(overlapping, drawn, monkeyp
     (panel,) = drawn(participation.participation, [overlapping]).axes
     largest = max(line.get_ydata().max() for line in panel.lines if line.get_marker() != "None")
     assert panel.get_ylim()[1] >= 1.04 * largest
+
+
+def test_used_updates_of_one_run_are_whole_numbers(overlapping):
+    counts = participation.updates_per_device(overlapping)
+    shown = [row[3] for row in participation.participation_table([overlapping]).cells()]
+    assert shown == [str(int(count)) for count in counts] and max(counts) >= 1
