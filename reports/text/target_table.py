@@ -8,7 +8,7 @@ from reports.run_data.scheme_grouping import Scheme, target_accuracies, untuned_
 from reports.run_data.statistics.run_totals import evaluated
 from reports.run_data.statistics.seed_intervals import can_be_ranked, target_estimate
 from reports.styling.table_formats import SCHEME, TARGET, Column, Table, mean_count, significant
-from reports.text.number_text import interval_text, seed_counts
+from reports.text.number_text import interval_text
 
 TARGET_COSTS = (
     ("rounds", "Rounds", mean_count(4)),
@@ -47,9 +47,10 @@ def target_table(schemes: list[Scheme]) -> Table | None:
     caption = (
         "To a target accuracy: rounds played up to the first evaluated one whose mean accuracy "
         "reaches it, and what had been spent by then (bits: up and down). With several seeds: "
-        f"means over those that reached it. {interval_text(reached or seed_counts(schemes))}"
+        "means over those that reached it."
     )
-    caption = " ".join([caption, *untuned_notes(schemes)])
+    intervals = [interval_text(reached)] if reached else []
+    caption = " ".join([caption, *intervals, *untuned_notes(schemes)])
     return Table("targets", caption, tuple(columns), rows, grouped_by=(TARGET.name,))
 
 

@@ -51,6 +51,11 @@ def test_the_interval_to_a_target_is_over_the_seeds_that_reached_it(schemes_of):
     assert target_table(schemes).caption.endswith("Over 2 seeds: too few for an interval.")
 
 
+def test_no_interval_is_explained_where_nobody_reached_a_target(scheme_of):
+    caption = target_table([scheme_of(targets=("0.99",))]).caption
+    assert caption.endswith("means over those that reached it.")
+
+
 def test_no_targets_no_table(scheme_of):
     assert target_table([scheme_of(targets=())]) is None
 
