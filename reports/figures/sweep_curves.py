@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from edgesim.results.flat_scenario import NONE
 from edgesim.scenario.units import parse
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme, at_middle_value
-from reports.run_data.statistics.metrics import ACCURACY, LATENCY, METRICS, Metric
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, METRICS, PRUNING, Metric
 from reports.run_data.statistics.seed_intervals import Estimate, estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import (
@@ -147,8 +147,8 @@ def sweep_curves(
         panel.plot(values, limits, **THRESHOLD_LINE, label="threshold", zorder=1)
     panel.set(xlabel=along.title, ylabel=title)
     panel.margins(x=0.04)
-    if metric is ACCURACY:
-        within_percent(panel)
+    if metric in (ACCURACY, PRUNING):
+        within_percent(panel, scale)
     legend(figure, panel, style)
     return figure
 

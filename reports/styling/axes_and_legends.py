@@ -164,11 +164,18 @@ def whole_numbers(axis: Axis, bins: Any = "auto") -> None:
         axis.axes.set(**{f"{name}lim": (middle - 0.5, middle + 0.5)})
 
 
-def within_percent(panel: Axes) -> None:
-    """Cut the axis where percentages end; the interval of few seeds goes on beyond."""
+def within_percent(panel: Axes, whole: float = 100.0) -> None:
+    """Cut the axis where percentages end; the interval of few seeds goes on beyond.
+
+    Args:
+        panel: with shares along y.
+        whole: what 100 % are there.
+    """
     if panel.get_yscale() == "linear":
         low, high = panel.get_ylim()
-        panel.set_ylim(max(low, -2), min(high, 102), auto=None)
+        high = min(high, 1.02 * whole)
+        # so little below zero that a marker there is whole, and no number stands there
+        panel.set_ylim(max(low, -0.02 * high), high, auto=None)
 
 
 def from_zero(panel: Axes) -> None:

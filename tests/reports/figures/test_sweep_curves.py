@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 from pytest import approx
@@ -10,7 +11,7 @@ from edgesim.results.run_search import find_runs
 from reports.figures import sweep_curves as swept
 from reports.run_data.given_runs import schemes_of
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
-from reports.run_data.statistics.metrics import ACCURACY, LATENCY
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, PRUNING
 from reports.styling import figure_style as style
 
 
@@ -117,3 +118,17 @@ def test_a_line_at_none_says_so_beside_lines_at_numbers(tmp_path, write_run):
         "joint, latency threshold 15 ms", "joint, latency threshold 20 ms",
         "joint, latency threshold none",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "whole"), [(ACCURACY, 100.0), (PRUNING, 1.0)])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_the_axis_of_a_share_ends_with_it(swept_schemes, drawn, metric, whole, value):
+    """All ratios at 0 drew an axis from -0.055 to 0.055, with numbers below zero."""
+    constant = replace(metric, of=lambda run: value)
+    keys = swept_keys(swept_schemes)
+    lines, _ = swept.sweep_lines(swept_schemes, keys, band := keys[0], constant)
+    figure = drawn(lambda s, look: swept.sweep_curves(s, lines, band, metric, look), swept_schemes)
+    (panel,) = figure.axes
+    low, high = panel.get_ylim()
+    assert -0.02 * high <= low <= value * whole <= high <= 1.02 * whole
+    assert all(tick >= 0 for tick in panel.get_yticks() if low <= tick <= high)
