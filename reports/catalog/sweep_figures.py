@@ -53,13 +53,14 @@ def sweep_figures(
         maps = sweep_maps.sweep_maps(schemes, keys, metric)
         if maps:
             more = len(maps) - sweep_maps.MOST_MAPS
+            without = sweep_maps.left_out(schemes, keys)
             rest = f" {more} further series are in the data." if more > 0 else ""
             figures.append(
                 ReportFigure(
                     SWEEP,
                     f"{metric.name}-map",
                     f"{_metric_title(metric)} over {keys[0].name} and {keys[1].name}",
-                    f"Means over seeds; a blank cell has no finished run.{rest}",
+                    f"Means over seeds; a blank cell has no finished run.{rest}{without}",
                     partial(sweep_maps.sweep_map_figure, schemes, keys, metric),
                     partial(sweep_curves.sweep_table, schemes, keys, metric),
                 )

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from edgesim.results.flat_scenario import NONE
 from reports.figures.sweep_curves import series_label
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import Metric
@@ -53,6 +54,16 @@ def sweep_maps(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric) 
         if len(x) > 1 and len(y) > 1 and not np.isnan(grid).all():
             maps.append(SweepMap(label, grid, x, y))
     return maps
+
+
+def left_out(schemes: Sequence[Scheme], keys: Sequence[SweptKey]) -> str:
+    """Which runs no map has, as no place of an axis is theirs; "" where all have one."""
+    missing = [
+        f"{key.name} {NONE}"
+        for key in keys[:2]
+        if any(scheme.values.get(key.key) == NONE for scheme in schemes)
+    ]
+    return f" Runs at {' or '.join(missing)} are in the data only." if missing else ""
 
 
 def sweep_map_figure(

@@ -13,6 +13,7 @@ from matplotlib.transforms import Bbox
 from pytest import approx
 
 from edgesim.results.run_search import find_runs
+from reports.figure_catalog import report_figures
 from reports.figure_files import lay_out
 from reports.figures import sweep_maps
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
@@ -80,3 +81,14 @@ def test_equal_values_have_one_colour_in_all_panels(swept_schemes):
     FigureCanvasAgg(figure).draw()
     one, other = (panel.images[0] for panel in figure.axes[:2])
     assert one.to_rgba(50.0) == other.to_rgba(50.0)
+
+
+@pytest.mark.parametrize("limits", [("15 ms", "20 ms"), ("none", "15 ms", "20 ms")])
+def test_the_caption_of_a_map_names_the_runs_that_it_leaves_out(tmp_path, write_run, limits):
+    for limit, band in itertools.product(limits, (10, 20)):
+        extra = f"budget: {{latency_threshold: {limit}}}"
+        write_run(tmp_path / f"{limit}-{band}", bandwidth=f"{band} MHz", extra=extra)
+    figures, _ = report_figures(load_schemes(find_runs([tmp_path]).finished))
+    (text,) = (figure.caption for figure in figures if figure.name == "accuracy-map")
+    sentence = "Runs at latency threshold none are in the data only."
+    assert text.endswith(sentence) == ("none" in limits)
