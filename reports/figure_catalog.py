@@ -22,7 +22,8 @@ def report_figures(
     """The figures of these schemes, in the order of the page, and what could not be drawn.
 
     Raises:
-        AbsentNameError: the options name a figure or a swept key that there is not.
+        UnfitOptionError: the options name a figure or a swept key that there is not, or one key
+            as `along` and as `family`.
     """
     options = options or ReportOptions()
     every, notes = _every_figure(schemes, options)

@@ -27,7 +27,7 @@ from reports.option_readers import (
     metric_figure,
     shown_by,
 )
-from reports.run_data.scheme_selection import AbsentNameError
+from reports.run_data.scheme_selection import UnfitOptionError
 
 FILE_NAME = "report.yaml"
 AXES = ("time", "rounds", "bits", "energy")
@@ -131,7 +131,7 @@ def said_where_written(path: Path | None, overrides: Sequence[str] = ()) -> Iter
     """An error about a name that the results do not have gets the place of its option."""
     try:
         yield
-    except AbsentNameError as problem:
+    except UnfitOptionError as problem:
         problem.place = _written(path, overrides).place_of((problem.option,))
         raise
 

@@ -9,7 +9,7 @@ from reports.catalog.report_figure import SWEEP, ReportFigure, seeds_text, shown
 from reports.figures import sweep_curves, sweep_maps
 from reports.report_options import ReportOptions
 from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.scheme_selection import axis_along, find_key
+from reports.run_data.scheme_selection import UnfitOptionError, axis_along, find_key
 from reports.run_data.statistics.metrics import ACCURACY, LATENCY, Metric, all_metrics
 from reports.run_data.swept_keys import SweptKey, numeric_differences
 
@@ -25,13 +25,19 @@ METRIC_TITLES = {
 def sweep_figures(
     schemes: list[Scheme], keys: Sequence[SweptKey], options: ReportOptions
 ) -> tuple[list[ReportFigure], list[str]]:
-    """The figures along each swept key and over two, and why there is none along a key."""
+    """The figures along each swept key and over two, and why there is none along a key.
+
+    Raises:
+        UnfitOptionError: the options name a key that was not swept, or one key as both.
+    """
     figures, notes, metrics = [], [], all_metrics(schemes)
     axes: Sequence[SweptKey] = keys
     if options.along:
         along, keys = axis_along(schemes, keys, options.along)
         axes = [along]
     family = find_key("family", options.family, keys) if options.family else None
+    if options.along and family is axes[0]:
+        raise UnfitOptionError("family", f"names {family.key}, which is along; write another key.")
     for key in axes:
         for metric in metrics:
             lines, chosen = sweep_curves.sweep_lines(schemes, keys, key, metric, family)

@@ -14,7 +14,25 @@ from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys, tie
 from reports.run_data.swept_keys import SweptKey
 
 
-class AbsentNameError(ResultsError):
+class UnfitOptionError(ResultsError):
+    """An option of a report does not fit the results, or another option.
+
+    Args:
+        option: key of the report.
+        problem: what is wrong with it, to follow the key.
+    """
+
+    place = ""  # where the option was written, as far as known
+
+    def __init__(self, option: str, problem: str):
+        self.option = option
+        super().__init__(f"{option} {problem}")
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.args[0]}" if self.place else f"The report's {self.args[0]}"
+
+
+class AbsentNameError(UnfitOptionError):
     """An option of a report names what the results do not have.
 
     Args:
@@ -23,20 +41,14 @@ class AbsentNameError(ResultsError):
         known: what it could name.
     """
 
-    place = ""  # where the option was written, as far as known
-
     def __init__(self, option: str, names: Sequence[str], known: Sequence[str]):
-        self.option = option
         near = difflib.get_close_matches(names[0], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}."
         key, _, value = names[0].partition(":")
         if value and not value.startswith(" "):  # to YAML one word
             hint = f"write a blank after the colon: {{{key}: {value}}}"
         shown = ", ".join(map(shorten, names))
-        super().__init__(f"{option} names {shown}, which these results do not have; {hint}")
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.args[0]}" if self.place else f"The report's {self.args[0]}"
+        super().__init__(option, f"names {shown}, which these results do not have; {hint}")
 
 
 def named_schemes(schemes: list[Scheme], names: Mapping[str, str]) -> list[Scheme]:

@@ -196,6 +196,14 @@ def test_a_name_that_the_results_do_not_have_is_one_sentence(
 
 
 @pytest.mark.slow
+def test_one_key_is_not_the_axis_and_the_family(swept_folder, tmp_path):
+    changes = ["along=bandwidth", "family=network.bandwidth", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["report", str(swept_folder), *changes])
+    sentence = "family names network.bandwidth, which is along; write another key."
+    assert (done.exit_code, done.stderr) == (2, f"command line: {sentence}\n")
+
+
+@pytest.mark.slow
 def test_a_name_that_the_results_do_not_have_is_found_in_its_file(swept_folder, tmp_path):
     out, file = tmp_path / "out", tmp_path / "own.yaml"
     file.write_text("style: ieee\nslice:\n  network: {bandwidth: 11 MHz}\n")
