@@ -233,8 +233,10 @@ def write_sweep_table(folder: Path) -> None:
 
 def _resolved(folder: str | Path) -> Path:
     if not isinstance(folder, str | os.PathLike):
-        problem = "give a folder of results; what simulate returns has the same tables itself"
-        raise ResultsError(f"{type(folder).__name__} is no folder; {problem}.")
+        raise ResultsError(
+            f"{type(folder).__name__} is no folder; give a folder of results. What simulate "
+            "returns has the tables of its run itself, all but points and devices."
+        )
     return Path(folder).resolve()
 
 

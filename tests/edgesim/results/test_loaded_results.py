@@ -175,3 +175,20 @@ def test_a_sweep_whose_points_are_all_infeasible_is_not_to_be_run_again(tmp_path
         edgesim.load_run(sweep)
     with pytest.raises(ResultsError, match=sentence):
         edgesim.plot.report(sweep)
+
+
+def test_what_is_no_folder_is_refused_with_the_tables_that_a_run_lacks(finished_folder):
+    def tables(of):
+        return {
+            name
+            for name in dir(of)
+            if name[0] != "_" and isinstance(getattr(of, name), pd.DataFrame)
+        }
+
+    run = edgesim.simulate(edgesim.load(finished_folder / "scenario.yaml"))
+    lacking = tables(edgesim.load_run(finished_folder)) - tables(run)
+    assert lacking == {"points", "devices"}
+    with pytest.raises(
+        ResultsError, match=r"^int is no folder; give a folder .* points and devices"
+    ):
+        edgesim.load_run(5)
