@@ -14,6 +14,7 @@ from edgesim.extensions.entry_points import package_code
 from edgesim.extensions.user_code import failure_in, user_code
 from edgesim.network.device import FleetError
 from edgesim.scenario.loader import Scenario
+from fl import methods
 from fl.errors import (
     ClassifierError,
     DataError,
@@ -22,12 +23,16 @@ from fl.errors import (
     ModelError,
     ObjectiveError,
 )
+from fl.method_base.method import Method, parameters
 from fl.out_of_memory import is_out_of_memory
 from solvers import InfeasibleError, InvalidAllocationError, NumberRangeError, SolverError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RESUME = "make room, and the same command resumes where it stopped"
 METHOD = ("learning", "method")
+# A solver's advice -> the parameter of the method that follows it, and what to do with it: a ratio
+# that may be raised is not given yet.
+PRUNE_MORE = {"raise rho_max": ("rho_max", "raise"), "raise rho_min": ("rho", "set")}
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -95,15 +100,26 @@ def _sentence(error: BaseException, scenario: Scenario) -> EdgesimError | None:
         if isinstance(error, kind):
             return RunError(f"{scenario.where(key)}: {key}: {error}")
     if isinstance(error, InfeasibleError):
-        return InfeasibleScenarioError(infeasible_sentence(error))
+        name = scenario.learning.method.name
+        method = methods.resolve(name) if name in methods.available() else None
+        return InfeasibleScenarioError(infeasible_sentence(error, method))
     if isinstance(error, SolverError | LearningError):
         return RunError(str(error))
     return _machine_is_full(error)
 
 
-def infeasible_sentence(error: InfeasibleError) -> str:
-    """The solver's sentence, with the key that allows more time where more time would do."""
+def infeasible_sentence(error: InfeasibleError, method: type[Method] | None) -> str:
+    """The solver's sentence, with the keys that allow more time, or prune more.
+
+    Args:
+        error: of the solver.
+        method: whose devices do not fit; None: code of the user's own.
+    """
     sentence = str(error).rstrip(".")
+    known = {each.name for each in parameters(method)} if method else set()
+    for advice, (name, instead) in PRUNE_MORE.items():
+        if name in known:
+            sentence = sentence.replace(advice, f"{instead} learning.method.{name}")
     if math.isinf(error.extra_s):
         return sentence
     also = "or " if ";" in sentence else ""  # beside what it proposes itself

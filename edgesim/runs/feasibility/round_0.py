@@ -73,7 +73,7 @@ def feasibility_table(
     try:
         plan = cell.plan(demand.without(others.devices), view)
     except InfeasibleError as error:
-        refused = infeasible_sentence(error if numbers is None else error.of(numbers))
+        refused = infeasible_sentence(error if numbers is None else error.of(numbers), type(method))
         plan = RoundPlan((), budget_s=view.budget_s)
     except UncertifiedError as error:
         if numbers is None:

@@ -60,3 +60,16 @@ def test_a_longer_threshold_is_proposed_beside_other_advice_or_alone(weak, solve
     note = feasibility(weak("network.bandwidth=100 kHz", f"allocation.solver={solver}")).note
     assert note.count(" write ") == 1
     assert f"{advice}allocation.when_infeasible: stretch" in note
+
+
+@pytest.mark.parametrize(
+    ("solver", "advice"),
+    [("kkt", "raise learning.method.rho_max"), ("energy", "set learning.method.rho")],
+)
+def test_the_advice_to_prune_more_names_the_key_of_the_method(weak, solver, advice):
+    """It named a quantity of the solver, such as rho_min, that no scenario has."""
+    pruned = "learning.method={name: liu, rho_max: 0.1}"
+    scenario = weak(pruned, "network.bandwidth=1 kHz", f"allocation.solver={solver}")
+    assert f" s more time or {advice}; or write" in feasibility(scenario).note
+    with pytest.raises(InfeasibleScenarioError, match=f" s more time or {advice}; or write"):
+        simulate(scenario)
