@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from fl.models.batch_norm import StaticBatchNorm
@@ -98,9 +99,17 @@ class CountedCall:
         """Place of a module among those that were called."""
         return self.place.get(owner, 0)
 
-    def parameters(self, x: Tensor) -> tuple[TracedParameter, ...]:
-        """The parameters of the module, each with its share of what was counted."""
+    def parameters(self, x: Tensor, logits: Tensor) -> tuple[TracedParameter, ...]:
+        """The parameters of the module, each with its share of what was counted.
+
+        Args:
+            x: some samples.
+            logits: what the module made of them; is used up.
+        """
         module = self.module
+        named = dict(module.named_parameters())
+        gradients = torch.autograd.grad(logits.sum(), list(named.values()), allow_unused=True)
+        reached = {n for n, each in zip(named, gradients, strict=True) if each is not None}
         kinds = {name: self.kind(name, each) for name, each in module.named_parameters()}
         sizes = {n: p.numel() for n, p in module.named_parameters() if kinds[n] == "weight"}
         uses, names = dict.fromkeys(kinds, 0.0), {id(p): n for n, p in module.named_parameters()}
@@ -112,6 +121,7 @@ class CountedCall:
             ]
             own = own or [name for name in sizes if not owner or name.startswith(f"{owner}.")]
             own = own or list(sizes)
+            own = [name for name in own if name in reached] or own
             for name in own:
                 uses[name] += macs / sum(sizes[each] for each in own)
         found, seen = [], set[tuple[str, str]]()
@@ -120,7 +130,7 @@ class CountedCall:
             beside = name.rpartition(".")[0]
             weight = next((n for n in sizes if n.rpartition(".")[0] == beside), None)
             if kind == "weight" and not uses[name]:
-                kind = "embedding"  # added or looked up: nothing is multiplied by it
+                kind = "embedding"  # added, looked up or not used: nothing is multiplied by it
             if kind == "bias" and weight:
                 uses[name] = uses[weight]
             tensor = beside if is_parametrized(name) else name  # which has several parameters

@@ -58,7 +58,7 @@ def trace(module: nn.Module, x: Tensor, name: str) -> Trace:
             f"model {name} gives outputs without a gradient; compute them from the parameters by "
             "functions of torch, not of numpy, without detach and no_grad"
         )
-    _, parameters = draws_numbers(lambda: counted.parameters(x))
+    _, parameters = draws_numbers(lambda: counted.parameters(x, logits_of(outputs)))
     copy.eval()
     with torch.no_grad():
         if draws_numbers(lambda: copy(x))[0]:

@@ -168,12 +168,25 @@ class Positions(Scaled):
         return self.head(torch.relu(self.first(x)) + self.t)
 
 
+class Unused(Scaled):
+    """A matrix beside the first layer, which no pass uses."""
+
+    def __init__(self):
+        super().__init__()
+        self.spare, self.used = (nn.Parameter(torch.rand(shape)) for shape in ((5, 7), (6, 4)))
+        del self.first
+
+    def forward(self, x):
+        return self.t * self.head(torch.relu(x @ self.used))
+
+
 def weight_normed():
     return nn.Sequential(weight_norm(nn.Linear(6, 4)), nn.ReLU(), nn.Linear(4, 3))
 
 
 @pytest.mark.parametrize(
-    ("make", "flops"), [(Scaled, 168), (Positions, 168), (Shifted, 216), (weight_normed, 168)]
+    ("make", "flops"),
+    [(Scaled, 168), (Positions, 168), (Shifted, 216), (Unused, 168), (weight_normed, 168)],
 )
 def test_the_backward_pass_is_counted_from_where_a_parameter_is_used(own, make, flops):
     """36 multiply-adds: three passes of 72 FLOP, but no gradient by the samples of 48."""
