@@ -178,7 +178,7 @@ def slot_flops(
     if first is None:
         return
     for slot, part, changed in zip(slots, architecture.parts, changes, strict=True):
-        by_activations = slot.layer > first or (slot.layer == first and part.inner)
+        by_activations = 1.0 if slot.layer > first else part.inner * (slot.layer == first)
         counted = changed + (by_activations if part.kind in ("weight", "embedding") else 0)
         forward = accounting.forward(part)
         yield slot, forward, forward * (2 if accounting.backward == "twice" else counted)

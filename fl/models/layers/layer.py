@@ -49,7 +49,7 @@ class LayerTensor:
         uses: how often a forward pass of one sample multiplies by (weights, embeddings) or adds
             (biases) each of its coordinates.
         spread: initial values are U(-spread, spread); or "ones", "zeros", "normal" (0, 1).
-        inner: its input is computed within its own layer.
+        inner: share of its uses whose input is computed within its own layer.
     """
 
     name: str
@@ -59,7 +59,7 @@ class LayerTensor:
     role: str
     uses: float
     spread: float | str
-    inner: bool = False
+    inner: float = 0.0
 
     def initial(self, rng: np.random.Generator) -> Array:
         """Initial values [size]."""

@@ -35,7 +35,8 @@ class TracedParameter:
         place: twice that of the owner in the order in which modules are first called; of a
             parameter beside modules one less than of the first that it changes the input of.
         uses: how often a forward pass of one sample multiplies by, or adds, each coordinate.
-        inner: its input is computed within its own module.
+        inner: share of its uses whose input is computed by its own module: of a layer that is
+            called again with what it made, the later calls.
         rows: each of its rows feeds one output.
     """
 
@@ -45,7 +46,7 @@ class TracedParameter:
     owner: str
     place: int
     uses: float
-    inner: bool
+    inner: float
     rows: bool
 
 
@@ -55,21 +56,24 @@ class CountedCall:
     def __init__(self, module: nn.Module) -> None:
         self.module = module
         self.names = {each: name for name, each in module.named_modules()}
-        self.macs = dict.fromkeys(self.names.values(), 0.0)  # multiply-adds of one sample
+        # multiply-adds of one sample in each call
+        self.calls: dict[str, list[float]] = {name: [] for name in self.names.values()}
         self.place: dict[str, int] = {}
 
     def __call__(self, x: Tensor) -> Any:
         calling, counted = [""], 0
+        self.calls[""].append(0.0)
 
         def charge() -> None:
             nonlocal counted
             total = counter.total
-            self.macs[calling[-1]] += (total - counted) / (2 * BATCH)
+            self.calls[calling[-1]][-1] += (total - counted) / (2 * BATCH)
             counted = total
 
         def enter(module: nn.Module, _: Any) -> None:
             charge()
             calling.append(self.names[module])
+            self.calls[calling[-1]].append(0.0)
             self.place.setdefault(calling[-1], len(self.place))
 
         def leave(*_: Any) -> None:
@@ -114,7 +118,7 @@ class CountedCall:
         sizes = {n: p.numel() for n, p in module.named_parameters() if kinds[n] == "weight"}
         uses, names = dict.fromkeys(kinds, 0.0), {id(p): n for n, p in module.named_parameters()}
         every = {n: names[id(p)] for n, p in module.named_parameters(remove_duplicate=False)}
-        for owner, macs in self.macs.items():
+        for owner, calls in self.calls.items():
             # tied weights count for every module that has them, and once in the model
             own = [
                 first for n, first in every.items() if first in sizes and self.caller(n) == owner
@@ -123,7 +127,7 @@ class CountedCall:
             own = own or list(sizes)
             own = [name for name in own if name in reached] or own
             for name in own:
-                uses[name] += macs / sum(sizes[each] for each in own)
+                uses[name] += sum(calls) / sum(sizes[each] for each in own)
         found, seen = [], set[tuple[str, str]]()
         for name, each in module.named_parameters():
             owner, kind = self.caller(name), kinds[name]
@@ -134,8 +138,10 @@ class CountedCall:
             if kind == "bias" and weight:
                 uses[name] = uses[weight]
             tensor = beside if is_parametrized(name) else name  # which has several parameters
-            inner = any(o == owner and t != tensor for o, t in seen)
-            inner = inner and kind == "weight" and "weight_ih_l0" not in name
+            inner = float(any(o == owner and t != tensor for o, t in seen))
+            inner *= kind == "weight" and "weight_ih_l0" not in name
+            if kind == "weight" and isinstance(self.holder(name), SIMPLE):
+                inner = max(inner, self.share_of_own_outputs(owner, each, x))
             seen |= {(owner, tensor)} if kind == "weight" else set()
             shape, place = tuple(each.shape), 2 * self.called(owner)
             if any(is_below(other, owner) for other in self.place):
@@ -146,12 +152,25 @@ class CountedCall:
 
     def first_use(self, parameter: nn.Parameter, x: Tensor) -> int:
         """Place of a parameter of a module that calls others: `TracedParameter.place`."""
-        every, found = list(self.module.parameters()), [2 * len(self.place)]
+        behind = (name for name, depends in self.calls_behind(parameter, x) if depends)
+        return min((2 * self.called(name) - 1 for name in behind), default=2 * len(self.place))
+
+    def share_of_own_outputs(self, owner: str, weight: nn.Parameter, x: Tensor) -> float:
+        """Share of a layer's multiply-adds in calls whose input the layer itself has changed."""
+        macs = self.calls[owner]
+        if len(macs) < 2 or not sum(macs):
+            return 0.0
+        again = [depends for name, depends in self.calls_behind(weight, x) if name == owner]
+        return sum(m for m, depends in zip(macs, again, strict=False) if depends) / sum(macs)
+
+    def calls_behind(self, parameter: nn.Parameter, x: Tensor) -> list[tuple[str, bool]]:
+        """Each call of a module in order: its name, and does its input depend on a parameter?"""
+        every, found = list(self.module.parameters()), list[tuple[str, bool]]()
 
         def look(module: nn.Module, given: tuple, named: dict) -> None:
             inputs = (*given, *named.values())
-            if any(isinstance(each, Tensor) and each.requires_grad for each in inputs):
-                found.append(2 * self.called(self.names[module]) - 1)
+            depends = any(isinstance(each, Tensor) and each.requires_grad for each in inputs)
+            found.append((self.names[module], depends))
 
         hooks = [each.register_forward_pre_hook(look, with_kwargs=True) for each in self.names]
         for each in every:
@@ -161,7 +180,7 @@ class CountedCall:
             each.requires_grad_()
         for handle in hooks:
             handle.remove()
-        return min(found)
+        return found
 
     def caller(self, name: str) -> str:
         """The module whose call uses a parameter: its own, or one around it that is called."""

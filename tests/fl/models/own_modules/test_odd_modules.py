@@ -180,16 +180,40 @@ class Unused(Scaled):
         return self.t * self.head(torch.relu(x @ self.used))
 
 
+class Twice(Scaled):
+    """A first layer that is called again with what it made, as in a recurrent network."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.head = nn.Linear(6, 6), nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.head(self.first(torch.relu(self.first(x))))
+
+
+class OfPairs(Twice):
+    """A first layer that is called with two parts of a sample."""
+
+    def forward(self, x):
+        return self.head(self.first(x) * self.first(x.flip(1)))
+
+
 def weight_normed():
     return nn.Sequential(weight_norm(nn.Linear(6, 4)), nn.ReLU(), nn.Linear(4, 3))
 
 
 @pytest.mark.parametrize(
     ("make", "flops"),
-    [(Scaled, 168), (Positions, 168), (Shifted, 216), (Unused, 168), (weight_normed, 168)],
+    [
+        *((Scaled, 168), (Positions, 168), (Shifted, 216), (Unused, 168), (weight_normed, 168)),
+        *((Twice, 468), (OfPairs, 396)),
+    ],
 )
 def test_the_backward_pass_is_counted_from_where_a_parameter_is_used(own, make, flops):
-    """36 multiply-adds: three passes of 72 FLOP, but no gradient by the samples of 48."""
+    """36 multiply-adds: three passes of 72 FLOP, but no gradient by the samples of 48.
+
+    Called twice, 90: of the first layer the gradient by the inputs of the second call, or of none.
+    """
     from torch.utils.flop_counter import FlopCounterMode
 
     model = own(make)
