@@ -34,7 +34,8 @@ class Oort(FedAvg):
         round's duration, its worth as before or 0. A new device's prior is its number of samples
         alone: nothing is known of its speed.
         The cut-off is the paper's 0.95 (released program: 0.05); nobody is asked on top, and nobody
-        barred.
+        barred. The number of new devices is rounded down, of which the paper says nothing (released
+        program: up).
     """
 
     source: ClassVar[str] = "Lai et al., OSDI 2021, Algorithm 1, and FedScale"
