@@ -47,6 +47,7 @@ def staleness(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
     looks = OUTCOME_COLOURS, hatches(counts, style)
     stacked_bars(left, schemes, counts, *looks, "jobs", mean_count(4))
     left.set_xlabel("jobs in a run")
+    whole_numbers(left.xaxis)
     for scheme in schemes:
         shares = staleness_shares(scheme) * 100
         if len(shares):

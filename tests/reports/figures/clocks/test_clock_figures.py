@@ -130,3 +130,10 @@ def test_used_updates_of_one_run_are_whole_numbers(overlapping):
     counts = participation.updates_per_device(overlapping)
     shown = [row[3] for row in participation.participation_table([overlapping]).cells()]
     assert shown == [str(int(count)) for count in counts] and max(counts) >= 1
+
+
+def test_the_numbers_along_an_axis_of_jobs_are_whole(overlapping, drawn, monkeypatch):
+    monkeypatch.setattr(staleness, "outcomes_per_run", lambda schemes: {"fresh": [2.0]})
+    panel = drawn(staleness.staleness, [overlapping]).axes[0]
+    ticks = panel.get_xticks().tolist()
+    assert len(ticks) > 1 and all(tick.is_integer() for tick in ticks)
