@@ -104,9 +104,14 @@ class PlacementReader(Reader[Placement]):
                 rows = csv.DictReader(lines)
                 if not {"x_m", "y_m"} <= set(rows.fieldnames or ()):
                     raise refuse(value, "; its first line must name the columns x_m and y_m")
-                return tuple(self._row(row, value, i) for i, row in enumerate(rows, 2))
+                points = tuple(self._row(row, value, i) for i, row in enumerate(rows, 2))
+            if not points:
+                raise refuse(value, "; it has no place below its first line")
+            return points
         except UnicodeDecodeError:
             problem = "; the file is not UTF-8 text"
+        except csv.Error as error:
+            problem = f"; the file is no table ({error})"
         except OSError as error:
             reason = error.strerror or "unreadable"
             problem = f"; the file cannot be read ({reason}); {RELATIVE}"
@@ -119,6 +124,9 @@ class PlacementReader(Reader[Placement]):
             x = y = math.nan
         if not (math.isfinite(x) and math.isfinite(y)):
             raise refuse(name, f"; its line {line} has no finite x_m and y_m")
+        if not (COORDINATE.low <= min(x, y) and max(x, y) <= COORDINATE.high):
+            problem = f"; in its line {line} x_m or y_m is beyond {COORDINATE.high:g} m"
+            raise refuse(name, problem)
         return x, y
 
     def write(self, value: Placement | None) -> Any:

@@ -102,6 +102,35 @@ def test_a_layout_comes_back_from_a_runs_folder(changes, tmp_path):
     assert again.network == scenario.network and again.digest() == scenario.digest()
 
 
+def test_the_sites_of_a_file_are_those_of_a_list(tmp_path):
+    (tmp_path / "sites.csv").write_text("x_m,y_m\n0,0\n100,0\n")
+    form = "network.layout={{kind: sites, position: {{{}}}}}"
+    places = f"csv: {tmp_path / 'sites.csv'}", "list: [[0 m, 0 m], [100 m, 0 m]]"
+    one, other = (load(URBAN, [form.format(each)], "quantile") for each in places)
+    assert one.network.layout.position.points_m == other.network.layout.position.points_m
+    assert one.to_yaml() == other.to_yaml()
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("", "it has no place below its first line"),
+        ("0,0\n1e9,0\n", "in its line 3 x_m or y_m is beyond 1e+07 m"),
+        ("0,inf\n", "its line 2 has no finite x_m and y_m"),
+        ("0," + 200_000 * "1", "the file is no table (field larger than field limit (131072))"),
+    ],
+)
+@pytest.mark.parametrize(
+    "key", ["network.layout={{kind: sites, position: {}}}", "devices.0.position={}"]
+)
+def test_a_file_without_usable_places_is_one_sentence(tmp_path, key, lines, problem):
+    file = tmp_path / "places.csv"
+    file.write_text(f"x_m,y_m\n{lines}")
+    with pytest.raises(ScenarioError) as refused:
+        load(URBAN, [key.format(f"{{csv: {file}}}")], "quantile")
+    assert str(refused.value).endswith(f"; {problem}")
+
+
 def test_without_a_layout_a_resolved_scenario_does_not_name_one():
     text = load(URBAN, label="quantile").to_yaml()
     assert "layout" not in text and "power_control" not in text
