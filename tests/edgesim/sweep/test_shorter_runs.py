@@ -13,33 +13,25 @@ from edgesim.sweep.sweep_plan import plan_sweep
 from edgesim.sweep.time_estimate import estimate
 from edgesim.sweep.workers.point_task import ENDED, WorkerEvent, carry_out
 from fl.stored_files import BLANK, sealed
+from tests.edgesim.sweep.conftest import InProcessWorkers
 
-# not the same: how often states were written, wall times
-SAME = {"checkpoint", "timing.json", "tensorboard"}
+# how often states were written, and wall times, differ
+NOT_COMPARED = {"checkpoint", "timing.json", "tensorboard"}
 
 
-class FirstRounds:
-    """Carries points out in this process; keeps at which round each of them began."""
+class FirstRounds(InProcessWorkers):
+    """Keeps at which round each point began."""
 
     begun: ClassVar[list[int]] = []
 
     def __init__(self, count):
-        self.tasks = []
+        super().__init__(count)
         FirstRounds.begun = []
-
-    def capacity(self):
-        return 1
-
-    def start(self, task):
-        self.tasks.append(task)
 
     def events(self, timeout_s):
         task = self.tasks.pop()
         keep = lambda event: event["kind"] == "start" and self.begun.append(event["round"])  # noqa: E731
         yield WorkerEvent(ENDED, task.id, carry_out(task, keep))
-
-    def close(self):
-        pass
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +47,7 @@ def points(out):
         each["folder"]: {
             file.name: file.read_bytes()
             for file in (out / each["folder"]).iterdir()
-            if file.name not in SAME
+            if file.name not in NOT_COMPARED
         }
         for each in listed
     }
