@@ -134,6 +134,9 @@ class SweepFolder:
         """Write sweep.parquet and let others use the folder.
 
         What points shared is removed when no point is left to run.
+
+        Raises:
+            FolderError: the disk is full, or cannot be written any more.
         """
         if self._lock is None:
             return
@@ -141,6 +144,8 @@ class SweepFolder:
             write_sweep_table(self.path)
             if not self.to_run():
                 rmtree(self.shared, ignore_errors=True)
+        except OSError as problem:
+            raise _no_room(self.path / SWEEP_TABLE, problem) from problem
         finally:
             self.remove_lock()
             self._lock.close()

@@ -1,7 +1,10 @@
 """Which point runs when: retries after deaths, and groups that share their training."""
 
+import sys
+
 import pytest
 
+from edgesim.records.checkpoint.usable_folder import FolderError
 from edgesim.sweep.scheduling import PointScheduler, grouped
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
@@ -48,6 +51,21 @@ def test_a_point_whose_processes_die_is_given_up_after_three(open_folder, long_s
     PointScheduler(folder, backend, long_sweep.silent(), {}).run()
     assert [task.id == cursed for task in backend.order] == [True, True, True, False]
     assert folder.status[cursed] == ("failed", "tried 3 times: its process ended by signal 9")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of the size of files")
+def test_a_full_disk_at_the_end_is_one_sentence(open_folder):
+    import resource
+
+    folder = open_folder("rounds=1,2")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(FolderError, match=r"sweep\.parquet: File too large; make room, and"):
+            folder.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (folder.path / "lock").exists()
 
 
 def test_points_that_may_share_run_behind_one_another(open_folder, long_sweep):
