@@ -96,7 +96,7 @@ class LayoutSites:
         streams = EdgeStreams(self.streams, e, members)
         x_m, y_m = self.sites.offset_m(e, self.position_m[members]).T
         distance_m, sight = self.links.distance_m[members, e], self.links.line_of_sight[members, e]
-        notes = self.coupling.beyond_scope(distance_m, members)
+        notes = self.coupling.beyond_scope(distance_m, sight, members)
         return EdgeCell(
             e,
             members,

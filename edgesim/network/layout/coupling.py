@@ -70,15 +70,15 @@ class Coupling:
         gain_db: (offset [n, 2], m; height of the antenna above the devices [n], m; boresight,
             deg) -> gain of a sector's antenna, dB.
         drop_m: height of the antennas above every device [K], m.
-        beyond_scope: (distance to the own site [n], m; devices [n]) -> sentences on those where
-            the model does not hold.
+        beyond_scope: (distance to the own site [n], m; line of sight to it [n]; devices [n]) ->
+            sentences on those where the model does not hold.
     """
 
     sites: Sites
     links_of_site: tuple[LinksOfSite, ...]
     gain_db: Callable[[Array, Array, float], Array | float]
     drop_m: Array
-    beyond_scope: Callable[[Array, Array], tuple[str, ...]] = lambda *_: ()
+    beyond_scope: Callable[[Array, Array, Array], tuple[str, ...]] = lambda *_: ()
 
     def at(self, position_m: Array, devices: Array | None = None) -> SectorLinks:
         """The links of devices at these positions.
@@ -111,7 +111,8 @@ class Coupling:
             problem = f"gives device {devices[odd[0][0]]} no gain towards sector {odd[0][1]}"
             raise ScenarioKeyError(("network", "channel"), f"{problem}; write losses near 100 dB")
         own = self.sites.site_of[coupling.argmax(axis=1)]
-        notes = self.beyond_scope(distance_m[np.arange(len(devices)), own], devices)
+        to_own = np.arange(len(devices)), own
+        notes = self.beyond_scope(distance_m[to_own], sight[to_own], devices)
         delay_s = np.stack(delays_s, axis=1) if delays_s else None
         return SectorLinks(coupling, sight, k_factor, distance_m, notes, delay_s)
 
@@ -142,10 +143,12 @@ def make_coupling(
     def gain_db(offset_m: Array, drop_m: Array, boresight_deg: float) -> Array | float:
         return sector_gain_db(loss, offset_m, drop_m, boresight_deg)
 
-    def beyond_scope(distance_m: Array, devices: Array) -> tuple[str, ...]:
-        return outside(loss.model, distance_m, height_m[devices])
+    base_height_m = found[0].base_height_m
 
-    drop_m = found[0].base_height_m - height_m
+    def beyond_scope(distance_m: Array, sight: Array, devices: Array) -> tuple[str, ...]:
+        return outside(loss.model, distance_m, base_height_m, height_m[devices], sight)
+
+    drop_m = base_height_m - height_m
     return Coupling(sites, tuple(site.at for site in found), gain_db, drop_m, beyond_scope)
 
 

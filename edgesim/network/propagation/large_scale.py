@@ -13,8 +13,10 @@ from edgesim.network.propagation.building_penetration import Surroundings
 from edgesim.network.propagation.delay_spread import delay_spreads_s
 from edgesim.network.propagation.site_fields import SITE, FieldsOfSite
 from edgesim.network.propagation.tr38901_path_loss import (
+    INH,
     SCOPES,
     UMA,
+    Scope,
     breakpoint_m,
     environment_height_m,
     line_of_sight_probability,
@@ -47,24 +49,62 @@ class LargeScale:
     delay_spread_s: Array | None = None
 
 
-def outside(model: str, distance_m: Array, device_height_m: Array) -> tuple[str, ...]:
-    """Sentences on how many devices stand where a model does not hold."""
-    scope, count = SCOPES[model], len(distance_m)
+def outside(
+    model: str,
+    distance_m: Array,
+    base_height_m: float,
+    device_height_m: Array,
+    line_of_sight: Array,
+) -> tuple[str, ...]:
+    """Sentences on where a model does not hold: the ranges of Table 7.4.1-1.
+
+    Args:
+        model: uma, umi, rma or inh.
+        distance_m: horizontal, of the devices [K], m.
+        base_height_m: h_BS, m.
+        device_height_m: h_UT [K], m.
+        line_of_sight: bool [K].
+    """
+    scope, count, sentences = SCOPES[model], len(distance_m), []
+    lowest_m, highest_m = scope.base_heights_m
+    if not lowest_m <= base_height_m <= highest_m:
+        made = f"{lowest_m:g} m" if lowest_m == highest_m else f"{lowest_m:g} to {highest_m:g} m"
+        place = f"the base station is at a height of {base_height_m:g} m"
+        sentences.append(f"{place}: path_loss model {model} of TR 38.901 is made for {made}")
+    if model == INH:
+        distance_m = np.hypot(distance_m, base_height_m - device_height_m)
     lowest_m, highest_m = scope.heights_m
     cases = (
         (distance_m < scope.nearest_m, f"nearer than {scope.nearest_m:g} m, and count as there"),
-        (distance_m > scope.farthest_m, f"farther than {scope.farthest_m:g} m"),
+        *_too_far(scope, distance_m, line_of_sight),
         (
             (device_height_m < lowest_m) | (device_height_m > highest_m),
             f"at heights beyond {lowest_m:g} to {highest_m:g} m",
         ),
     )
-    return tuple(
+    sentences += [
         f"{np.count_nonzero(where)} of {count} devices are {what}: path_loss model {model} of "
         "TR 38.901 is not made for that"
         for where, what in cases
         if where.any()
-    )
+    ]
+    return tuple(sentences)
+
+
+def _too_far(scope: Scope, distance_m: Array, clear: Array) -> list[tuple[Array, str]]:
+    """Devices beyond the largest distances of a model, and how far that is."""
+    if scope.farthest_m == scope.clear_m:
+        return [(distance_m > scope.farthest_m, f"farther than {scope.farthest_m:g} m")]
+    return [
+        (
+            ~clear & (distance_m > scope.farthest_m),
+            f"farther than {scope.farthest_m:g} m without line of sight",
+        ),
+        (
+            clear & (distance_m > scope.clear_m),
+            f"farther than {scope.clear_m:g} m with line of sight",
+        ),
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +177,8 @@ class SitePropagation:
         if self.k_db != TABLE:
             k_db = -np.inf if self.k_db is None else self.k_db
             k_factor = np.full(len(k_factor), 10.0 ** (np.asarray(k_db) / 10.0))
-        notes, delay_s = outside(model, distance_m, around.height_m), None
+        notes = outside(model, distance_m, self.base_height_m, around.height_m, clear)
+        delay_s = None
         if self.with_delays:
             links = (place_m, clear, around.indoor, common_m)
             delay_s = delay_spreads_s(self._fields, ghz, *links)

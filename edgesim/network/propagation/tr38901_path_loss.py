@@ -25,25 +25,27 @@ class Scope:
     Args:
         base_height_m: h_BS by default, m.
         device_height_m: h_UT by default, m.
-        nearest_m: smallest horizontal distance, m.
+        nearest_m: smallest distance, horizontal but in space for inh, m.
         farthest_m: largest distance without line of sight, m.
+        clear_m: the same with line of sight, m.
         heights_m: smallest and largest h_UT, m.
-        highest_ghz: largest frequency.
+        base_heights_m: smallest and largest h_BS, m.
     """
 
     base_height_m: float
     device_height_m: float
     nearest_m: float
     farthest_m: float
+    clear_m: float
     heights_m: tuple[float, float]
-    highest_ghz: float
+    base_heights_m: tuple[float, float]
 
 
 SCOPES = {
-    UMA: Scope(25.0, 1.5, 10.0, 5000.0, (1.5, 22.5), 100.0),
-    UMI: Scope(10.0, 1.5, 10.0, 5000.0, (1.5, 22.5), 100.0),
-    RMA: Scope(35.0, 1.5, 10.0, 5000.0, (1.0, 10.0), 30.0),
-    INH: Scope(3.0, 1.0, 1.0, 150.0, (0.0, 3.0), 100.0),
+    UMA: Scope(25.0, 1.5, 10.0, 5000.0, 5000.0, (1.5, 22.5), (25.0, 25.0)),
+    UMI: Scope(10.0, 1.5, 10.0, 5000.0, 5000.0, (1.5, 22.5), (10.0, 10.0)),
+    RMA: Scope(35.0, 1.5, 10.0, 5000.0, 10000.0, (1.0, 10.0), (10.0, 150.0)),
+    INH: Scope(3.0, 1.0, 1.0, 150.0, 150.0, (0.0, 3.0), (0.0, np.inf)),
 }
 
 

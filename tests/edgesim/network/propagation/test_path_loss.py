@@ -56,6 +56,29 @@ def test_the_check_names_devices_where_the_model_does_not_hold():
     assert not feasibility(load(FILE)).warnings
 
 
+@pytest.mark.parametrize(
+    ("loss", "place", "expected"),
+    [
+        ("{model: rma, los: always}", "7 km", ()),  # Table 7.4.1-1: LOS up to 10 km
+        ("{model: rma, los: always}", "10.5 km", ("farther than 10000 m with line of sight",)),
+        ("{model: rma, los: never}", "7 km", ("farther than 5000 m without line of sight",)),
+        ("{model: rma, height: 5 m}", "100 m", ("at a height of 5 m", "made for 10 to 150 m")),
+        ("{model: uma, height: 1 m}", "100 m", ("at a height of 1 m", "made for 25 m")),
+        ("{model: inh}", "0 m", ()),  # 2 m in space
+        ("{model: inh}", "149.99 m", ("farther than 150 m",)),  # 150.003 m in space
+    ],
+)
+def test_the_check_has_the_ranges_of_the_table(loss, place, expected):
+    places = f"devices.0.position={{list: [[{place}, 0 m]]}}"
+    changes = ["devices.0.count=1", places, f"network.channel.path_loss={loss}"]
+    changes += ["network.channel.shadowing=0 dB", "network.channel.fading=none"]
+    changes += ["allocation={solver: equal}"]
+    warnings = feasibility(load(FILE, changes, label="now")).warnings
+    warnings = [each for each in warnings if "TR 38.901" in each]
+    assert len(warnings) == bool(expected)
+    assert all(part in " ".join(warnings) for part in expected)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("process", ["block", "clarke"])
 def test_a_plan_for_a_quantile_holds_under_fading_by_speed(process):
