@@ -63,8 +63,8 @@ def path_loss_db(
     Args:
         model: uma, umi, rma or inh.
         line_of_sight: bool, any shape.
-        distance_2d_m: horizontal distance, same shape; below the model's smallest, it counts as
-            that.
+        distance_2d_m: horizontal distance, same shape; below the model's smallest (of inh the
+            distance in space), it counts as that.
         base_height_m: h_BS, m.
         device_height_m: h_UT, m, same shape.
         frequency_ghz: f_c, GHz.
@@ -73,9 +73,10 @@ def path_loss_db(
     Returns:
         PL, dB, same shape.
     """
-    d2d = np.maximum(np.asarray(distance_2d_m, dtype=float), SCOPES[model].nearest_m)
-    h_ut = np.asarray(device_height_m, dtype=float)
-    d3d = np.hypot(d2d, base_height_m - h_ut)
+    nearest_m, h_ut = SCOPES[model].nearest_m, np.asarray(device_height_m, dtype=float)
+    d2d = np.asarray(distance_2d_m, dtype=float)
+    d2d = d2d if model == INH else np.maximum(d2d, nearest_m)
+    d3d = np.maximum(np.hypot(d2d, base_height_m - h_ut), nearest_m)
     heights = (base_height_m, h_ut)
     if model == INH:
         clear = 32.4 + 17.3 * np.log10(d3d) + 20.0 * np.log10(frequency_ghz)

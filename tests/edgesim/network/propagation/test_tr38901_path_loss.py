@@ -80,6 +80,13 @@ def test_nearer_than_the_model_holds_counts_as_its_nearest():
     )
 
 
+def test_an_office_holds_from_1_m_in_space():
+    """Table 7.4.1-1 has d_3D: 2 m below the antenna 32.4 + 17.3 lg 2 + 20 lg 3.5, dB."""
+    below, beside = (tr.path_loss_db("inh", True, 0.0, 3.0, h, 3.5) for h in (1.0, 3.0))
+    assert below == pytest.approx(32.4 + 5.207819 + 10.881361, abs=1e-6)
+    assert beside == pytest.approx(32.4 + 10.881361, abs=1e-6)  # as at 1 m
+
+
 def test_the_environment_of_high_devices():
     """At 300 m and 22.5 m C = 0.95^1.5 x 1.25 x 27 e^-2 = 4.2294: 1 m with probability 0.19123."""
     uniform = np.random.default_rng(0).random((20_000, 2))
