@@ -11,7 +11,7 @@ from edgesim.clocks.flights import Desk
 from edgesim.clocks.rules import Overlapping
 from edgesim.engine.event_estimate import event_warnings
 from edgesim.runs.feasibility.round_0 import Feasibility, feasibility_table, joined_feasibility
-from edgesim.runs.feasibility.start_warnings import rate_without_fading
+from edgesim.runs.feasibility.start_warnings import grid_beyond_fr1, rate_without_fading
 from edgesim.runs.setup.checks_before_training import learning_warnings
 from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.network_schema import AMONG_SENDERS
@@ -31,6 +31,7 @@ def feasibility_of_run(setup: Setup) -> Feasibility:
         table = joined_feasibility(tables, members)
     channels = [each.channel for each in setup.edges or (setup,)]
     table.warnings.extend(rate_without_fading(setup.scenario, channels))
+    table.warnings.extend(grid_beyond_fr1(setup.scenario))
     table.warnings.extend(learning_warnings(setup))
     table.warnings.extend(event_warnings(setup.scenario, table.events))
     said = [] if table.note in table.warnings else [meaning_of_shares(setup), left_out_steps(setup)]

@@ -11,6 +11,7 @@ from edgesim.network.given_losses.varying_channel import VaryingChannel
 from edgesim.network.planned_gains import NOW
 from edgesim.runs.error_sentences import first_ten
 from edgesim.scenario.loader import Scenario
+from edgesim.scenario.radio.numerology import FR1_HZ
 
 MS = 1e3
 
@@ -51,6 +52,20 @@ def rate_without_fading(scenario: Scenario, channels: Iterable[Channel]) -> list
     return [
         f"allocation.rate is {rate}, but without fading plans are those of now; remove it, or "
         "write network.channel.fading"
+    ]
+
+
+def grid_beyond_fr1(scenario: Scenario) -> list[str]:
+    """The warning about a resource grid at a frequency that it is not made for, if it is one."""
+    carrier, (lowest_hz, highest_hz) = scenario.network.carrier, FR1_HZ
+    if carrier is None or carrier.bandwidth_hz is None:
+        return []
+    if lowest_hz <= carrier.frequency_hz <= highest_hz:
+        return []
+    fr1 = f"FR1, {lowest_hz / 1e6:g} MHz to {highest_hz / 1e9:g} GHz"
+    return [
+        f"network.carrier.frequency {carrier.frequency_hz / 1e9:g} GHz is beyond {fr1}, "
+        "whose channels and overheads carrier.bandwidth reads"
     ]
 
 

@@ -13,6 +13,7 @@ SYMBOLS = 14  # of a slot
 SUBCARRIERS = 12  # of a resource block
 PREFIX_SHARE = 14.0 / 15.0  # resource elements per second and hertz
 MHZ, KHZ = 1e6, 1e3
+FR1_HZ = (410e6, 7.125e9)  # frequencies of TS 38.101-1, Table 5.1-1
 # N_RB of FR1: TS 38.101-1, Table 5.3.2-1; subcarrier spacing in kHz -> channel bandwidth in MHz
 RESOURCE_BLOCKS = {
     15: {3: 15, 5: 25, 10: 52, 15: 79, 20: 106, 25: 133, 30: 160, 35: 188, 40: 216, 45: 242}

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from edgesim.network.make_channel import make_channel
+from edgesim.runs.run import feasibility
 from edgesim.runs.setup import set_up
 from edgesim.scenario import load
 from edgesim.scenario.radio import numerology as nr
@@ -66,3 +67,16 @@ def test_a_scenario_sends_over_its_resource_blocks(urban):
         load(urban, ["network.bandwidth=20 MHz"]).network, setup.fleet, setup.seeds
     )
     assert whole.resource_share == 1.0 and whole.bandwidth_hz == 20e6
+
+
+@pytest.mark.parametrize(
+    ("frequency", "warned"),
+    [("7.2 GHz", True), ("7.125 GHz", False), ("410 MHz", False), ("400 MHz", True)],
+)
+def test_a_grid_of_fr1_at_another_frequency_is_a_warning(urban, frequency, warned):
+    """TS 38.101-1, Table 5.1-1: 410 MHz to 7125 MHz."""
+    carrier = f"network.carrier={{frequency: {frequency}, bandwidth: 20 MHz}}"
+    loss = "{model: log-distance, reference_loss: 38.5 dB, exponent: 3}"
+    scenario = load(urban, [carrier, f"network.channel={{path_loss: {loss}}}"], label="now")
+    found = [each for each in feasibility(scenario).warnings if "beyond FR1" in each]
+    assert len(found) == warned
