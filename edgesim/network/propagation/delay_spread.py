@@ -1,4 +1,4 @@
-"""Delay spreads of links by position: 3GPP TR 38.901, Table 7.5-6 (V16 to V19).
+"""Delay spreads of links by position: 3GPP TR 38.901, Table 7.5-6 (V19; UMa and UMi differ in V16).
 
 lg(DS / 1 s) is normal around a + b lg(o + f), f in GHz, with a deviation of the same form, and is
 correlated with the shadowing and the K factor of the link (clause 7.5, step 4).
