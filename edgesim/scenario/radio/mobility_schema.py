@@ -68,7 +68,8 @@ class GaussMarkovSection(Section):
 
 class MobilitySection(Section):
     waypoint: WaypointSection | None = key(
-        "random waypoint within position, in its stationary state from the start",
+        "random waypoint within position, in its stationary state from the start; paths between "
+        "points of a ring cross its hole",
         "{speed: {uniform: [0.5 m/s, 1.5 m/s]}, pause: 10 s}",
         None,
         "not set: this, gauss_markov or trace",

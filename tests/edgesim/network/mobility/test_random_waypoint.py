@@ -10,6 +10,7 @@ from edgesim.network.mobility.random_waypoint import (
     mean_inverse_speed,
     mean_leg_m,
 )
+from edgesim.scenario.radio.mobility_schema import MobilitySection
 from edgesim.scenario.radio.placement import Placement
 from edgesim.seeds import Seeds
 
@@ -34,6 +35,20 @@ def test_the_mean_leg_of_a_disc_a_ring_and_a_hexagon():
     assert mean_leg_m(Placement("hexagon", radius_m=2.0)) == pytest.approx(1.6525, abs=1e-3)
     assert 1.0 / mean_inverse_speed(*SPEEDS) == pytest.approx(6.342356, abs=1e-6)
     assert mean_inverse_speed(2.0, 2.0) == 0.5
+
+
+def test_paths_cross_the_hole_of_a_ring_from_the_start_and_the_key_says_so():
+    """As of 2,000 random pairs of points, with a time in proportion to their distance."""
+    walk = walkers(2000, Placement("ring", 250.0, 500.0))
+    inside = [(np.hypot(*walk.at(t).T) < 250.0).mean() for t in (0.0, 300.0)]
+    rng = np.random.default_rng(0)
+    radius = np.sqrt(rng.uniform(0.25, 1.0, (2, 2000)))
+    angle = rng.uniform(0.0, 2.0 * math.pi, (2, 2000))
+    begin, end = radius * np.exp(1j * angle)
+    on_the_way = begin + np.linspace(0.0, 1.0, 201)[:, None] * (end - begin)
+    expected = np.average((abs(on_the_way) < 0.5).mean(axis=0), weights=abs(end - begin))
+    assert inside == pytest.approx([expected, expected], abs=0.035) and expected > 0.1
+    assert "cross its hole" in MobilitySection.model_fields["waypoint"].description
 
 
 @pytest.mark.slow
