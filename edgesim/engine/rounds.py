@@ -1,6 +1,6 @@
 """One device in one round, `take_part`, as a SimPy process.
 
-The server's loop around them is `edgesim.clocks.server_loop.serve`. No formula for latency stands
+The server's loop around it is `edgesim.clocks.server_loop.serve`. No formula for latency stands
 here: time passes where devices compute and links carry bits. A device is late when its upload ends
 after T_th (1 + 1e-6); the slack only covers rounding.
 """
