@@ -41,7 +41,7 @@ def sweep_figures(
     for key in axes:
         for metric in metrics:
             lines, chosen = sweep_curves.sweep_lines(schemes, keys, key, metric, family)
-            if not any(len(line.x) > 1 for line in lines):
+            if not any(line.can_be_drawn for line in lines):
                 continue
             figures.append(
                 ReportFigure(

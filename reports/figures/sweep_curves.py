@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -44,6 +45,11 @@ class SweepLine:
     series: str
     x: list[float]
     y: list[Estimate]
+
+    @property
+    def can_be_drawn(self) -> bool:
+        """Has it two points or more, and any finite one?"""
+        return len(self.x) > 1 and any(math.isfinite(each.mean) for each in self.y)
 
 
 def sweep_lines(
@@ -118,9 +124,9 @@ def sweep_curves(
 ) -> Figure | None:  # fmt: skip
     """Mean and 95 % interval over seeds; with the threshold where the latency is along it.
 
-    None where no line has two points.
+    None where no line can be drawn.
     """
-    if not any(len(line.x) > 1 for line in lines):
+    if not any(line.can_be_drawn for line in lines):
         return None
     figure, panel = one_panel(style, 3.2, 2.6)
     scale, title = metric.axis(style.units)

@@ -8,6 +8,7 @@ import pytest
 from pytest import approx
 
 from edgesim.results.run_search import find_runs
+from reports.figure_catalog import report_figures
 from reports.figures import sweep_curves as swept
 from reports.run_data.given_runs import schemes_of
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
@@ -132,3 +133,15 @@ def test_the_axis_of_a_share_ends_with_it(swept_schemes, drawn, metric, whole, v
     low, high = panel.get_ylim()
     assert -0.02 * high <= low <= value * whole <= high <= 1.02 * whole
     assert all(tick >= 0 for tick in panel.get_yticks() if low <= tick <= high)
+
+
+def test_losses_that_are_all_infinite_have_no_figure_along_a_key(tmp_path, write_run):
+    """As those of training that diverged at every bandwidth; one finite loss is drawn."""
+    for losses, shown in ((("inf", "inf"), False), (("inf", "0.5"), True)):
+        folder = tmp_path / losses[1]
+        for band, loss in zip((10, 20), losses, strict=True):
+            write_run(
+                folder / str(band), bandwidth=f"{band} MHz", loss=(1.0, 1.0, 1.0, float(loss))
+            )
+        figures, _ = report_figures(schemes_of(folder))
+        assert ("loss-by-bandwidth" in [figure.name for figure in figures]) == shown
