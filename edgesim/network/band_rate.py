@@ -1,4 +1,4 @@
-"""What a share of the band carries: Liu, eq. (9), at a gain that is given."""
+"""Noise and rate of a share of the band at a given gain: Liu, eq. (9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The radio channel: gains over time, and what uploads get of the rate that they allow.
+"""The radio channel: gains over time, and rates of uploads by what is known of the gains.
 
 The gain of device k at time t is a pure function of (seed, k, coherence block of t), so that a
 resumed run needs no channel state and no device's fading depends on who else is in the cell. With
