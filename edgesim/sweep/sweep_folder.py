@@ -8,6 +8,7 @@ run again, a changed one is a new one, and an interrupted sweep needs nothing el
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
 from fl.stored_files import BLANK, sealed
 
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 DONE, FAILED, INFEASIBLE, MISSING = "done", "failed", "infeasible", "missing"
 
 
@@ -91,7 +93,7 @@ class SweepFolder:
             try:
                 run.copy_state(self.of(point), self.shared, tensorboard)
             except OSError as problem:
-                raise _no_room(self.path / "points", problem) from problem
+                raise _not_written(self.path / "points", problem) from problem
 
     def open(self) -> None:
         """Make the folder and write into it what is planned.
@@ -145,7 +147,7 @@ class SweepFolder:
             if not self.to_run():
                 rmtree(self.shared, ignore_errors=True)
         except OSError as problem:
-            raise _no_room(self.path / SWEEP_TABLE, problem) from problem
+            raise _not_written(self.path / SWEEP_TABLE, problem) from problem
         finally:
             self.remove_lock()
             self._lock.close()
@@ -169,7 +171,7 @@ class SweepFolder:
         try:
             self.write()
         except OSError as problem:
-            raise _no_room(self.path / "sweep.json", problem) from problem
+            raise _not_written(self.path / "sweep.json", problem) from problem
 
     def write(self) -> None:
         plan = self.plan
@@ -196,9 +198,10 @@ class SweepFolder:
         return sum(_id_of(path) not in planned for path in self._point_folders())
 
 
-def _no_room(path: Path, problem: OSError) -> FolderError:
+def _not_written(path: Path, problem: OSError) -> FolderError:
     reason = problem.strerror or problem
-    return FolderError(f"{path}: {reason}; make room, and the same command goes on")
+    mend = "make room" if problem.errno in FULL else "mend that"
+    return FolderError(f"{path}: {reason}; {mend}, and the same command goes on")
 
 
 def _id_of(folder: Path) -> str:

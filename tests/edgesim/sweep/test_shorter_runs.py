@@ -215,6 +215,13 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(folder, sweep)
     assert FirstRounds.begun == [2]
 
 
+def test_what_is_no_full_disk_asks_for_no_room(folder, sweep):
+    sweep("tiny.yaml", "rounds=2", "--out", "s")
+    (folder / "s/shared").write_text("a file where a folder is wanted")
+    ended = sweep("tiny.yaml", "rounds=3", "--out", "s", code=2)
+    assert re.search("s/points: (Not a directory|File exists); mend that, and the", ended.output)
+
+
 def test_a_copy_that_was_killed_is_made_again(folder, sweep):
     sweep("tiny.yaml", "rounds=2", "--out", "s")
     sweep("tiny.yaml", "rounds=3", "--out", "new")
