@@ -10,7 +10,7 @@ from edgesim.errors import ResultsError, shorten
 from edgesim.results.run_files import read_json
 
 MAX_LETTERS = 1000  # of a name
-DONE, MISSING, INFEASIBLE = "done", "missing", "infeasible"
+DONE, FAILED, INFEASIBLE, MISSING = "done", "failed", "infeasible", "missing"
 SWEEP_TABLE = "sweep.parquet"  # of the points, beside sweep.json
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from edgesim.sweep.sweep_folder import FAILED, SweepFolder
+from edgesim.results.sweep_file import FAILED
+from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint
 from edgesim.sweep.workers.point_task import (
     DIED,

@@ -19,7 +19,7 @@ from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.records.checkpoint.usable_folder import FolderError, refuse_unusable, unusable
 from edgesim.results.loaded_results import write_sweep_table
-from edgesim.results.sweep_file import SWEEP_TABLE
+from edgesim.results.sweep_file import DONE, INFEASIBLE, MISSING, SWEEP_TABLE
 from edgesim.runs.scheme_position import renew_scheme_position
 from edgesim.sweep.shorter_runs import ShorterRun, shorter_runs
 from edgesim.sweep.sweep_plan import SweepPlan
@@ -27,7 +27,6 @@ from edgesim.sweep.sweep_point import SweepPoint
 from fl.stored_files import BLANK, sealed
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-DONE, FAILED, INFEASIBLE, MISSING = "done", "failed", "infeasible", "missing"
 
 
 def refuse_unusable_sweep(path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from edgesim.results.sweep_file import DONE
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.run import prepare
 from edgesim.scenario.loader import Scenario
-from edgesim.sweep.sweep_folder import DONE, SweepFolder
+from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint
 from edgesim.sweep.timed_round import RoundTimes, timed_round
 from fl.stored_files import read_sealed_json

@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgesim.results.run_search import RunFolders, nothing_finished
-from edgesim.results.sweep_file import linked_keys, point_folder, point_name, sweep_points
+from edgesim.results.sweep_file import (
+    DONE,
+    MISSING,
+    linked_keys,
+    point_folder,
+    point_name,
+    sweep_points,
+)
 
-DONE, UNFINISHED = "done", "unfinished"
+UNFINISHED = "unfinished"
 
 
 class ListedBy(NamedTuple):
@@ -53,9 +60,9 @@ def missing_runs(found: RunFolders) -> list[MissingRun]:
 
 
 def _missing_point(point: dict[str, Any], half_done: bool) -> MissingRun:
-    status = str(point.get("status") or "missing")
-    status = UNFINISHED if half_done and status in (DONE, "missing", "running") else status
-    status = "missing" if status == DONE else status  # it was done, and its folder is gone
+    status = str(point.get("status") or MISSING)
+    status = UNFINISHED if half_done and status in (DONE, MISSING, "running") else status
+    status = MISSING if status == DONE else status  # it was done, and its folder is gone
     seed, error = str(point.get("seed", "")), str(point.get("error") or "")
     return MissingRun(point_name(point), seed, status, error)
 

@@ -10,7 +10,8 @@ from edgesim.cli.console import print_line
 from edgesim.cli.sweep.sweep_progress import counts
 from edgesim.errors import counted
 from edgesim.results.summary_file import read_summary
-from edgesim.sweep.sweep_folder import DONE, FAILED, INFEASIBLE, SweepFolder
+from edgesim.results.sweep_file import DONE, FAILED, INFEASIBLE
+from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.time_estimate import estimate, groups, in_words
 
 LISTED = 40  # points that a dry run lists where it was not asked for all

@@ -171,7 +171,7 @@ def _run_points(
 
 def _exit_by_status(folder: SweepFolder) -> None:
     """End with the exit code of what became of the points."""
-    from edgesim.sweep.sweep_folder import DONE, INFEASIBLE
+    from edgesim.results.sweep_file import DONE, INFEASIBLE
 
     statuses = {status for status, _ in folder.status.values()}
     if statuses == {INFEASIBLE}:

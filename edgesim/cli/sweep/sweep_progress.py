@@ -14,7 +14,8 @@ from rich.text import Text
 
 from edgesim.cli.console import console, learning_figures, print_line
 from edgesim.errors import counted
-from edgesim.sweep.sweep_folder import DONE, FAILED, INFEASIBLE, MISSING, SweepFolder
+from edgesim.results.sweep_file import DONE, FAILED, INFEASIBLE, MISSING
+from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_point import SweepPoint
 from edgesim.sweep.time_estimate import in_words
 from edgesim.sweep.workers.point_task import PointOutcome

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from edgesim.errors import InfeasibleScenarioError, RunError, ScenarioError, one_line
+from edgesim.results.sweep_file import DONE, FAILED, INFEASIBLE
 from edgesim.scenario.loader import Scenario
 
 ROUND, ENDED, DIED = "round", "ended", "died"
@@ -90,16 +91,16 @@ def carry_out(task: PointTask, progress: Callable[[dict], None]) -> PointOutcome
         with chdir(task.working_folder):
             summary = _simulated(task, progress, start_s)
     except InfeasibleScenarioError as problem:
-        return PointOutcome("infeasible", one_line(problem))
+        return PointOutcome(INFEASIBLE, one_line(problem))
     except (ScenarioError, RunError) as problem:
-        return PointOutcome("failed", one_line(problem))
+        return PointOutcome(FAILED, one_line(problem))
     except Exception as error:  # a bug, of ours or in the user's code: the other points go on
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"
-        return PointOutcome("failed", one_line(f"{type(error).__name__}: {error} ({place})"))
+        return PointOutcome(FAILED, one_line(f"{type(error).__name__}: {error} ({place})"))
     learning = {name: summary[f"final_{name}"] for name in ("accuracy", "loss")}
     learning["metrics"] = summary.get("final_metric", {})
-    return PointOutcome("done", None, learning, time.monotonic() - start_s)
+    return PointOutcome(DONE, None, learning, time.monotonic() - start_s)
 
 
 def _simulated(task: PointTask, progress: Callable[[dict], None], start_s: float) -> dict[str, Any]:
