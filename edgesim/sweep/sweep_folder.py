@@ -131,6 +131,17 @@ class SweepFolder:
         self._lock = lock
         return None
 
+    def __enter__(self) -> SweepFolder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        """Close the folder; what ended the sweep is told before what closing it meets."""
+        try:
+            self.close()
+        except FolderError:
+            if kind is None:
+                raise
+
     def close(self) -> None:
         """Write sweep.parquet and let others use the folder.
 

@@ -163,7 +163,7 @@ def _run_points(
     from edgesim.cli.sweep.sweep_progress import SweepProgress
     from edgesim.sweep.scheduling import PointScheduler
 
-    with cleanup_on_stop(folder.remove_lock), closing(folder):
+    with cleanup_on_stop(folder.remove_lock), folder:
         if folder.to_run():
             with SweepProgress(folder, quiet) as progress, closing(start(progress.print)) as place:
                 PointScheduler(folder, place, progress, options, *rules).run()

@@ -206,9 +206,7 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(folder, sweep)
         ended = sweep("tiny.yaml", "rounds=3", "--out", "s", code=2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    # the table of the points may be larger than that file, too
-    full = r"s/(points|sweep\.parquet): File too large; make room, and the same command goes on"
-    assert re.search(full, ended.output)
+    assert "s/points: File too large; make room, and the same command goes on" in ended.output
     assert any((folder / "s/shared").rglob("log.arrows"))
     assert find_runs([folder / "s"]).unfinished == []  # half a copy is no run
     sweep("tiny.yaml", "rounds=3", "--out", "s")
