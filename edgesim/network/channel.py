@@ -19,7 +19,7 @@ from edgesim.network.band_rate import BandRate
 from edgesim.network.fading.block_rate import efficiency_at
 from edgesim.network.fading.processes import Fading
 from edgesim.network.fading.selective import SelectiveFading, effective_snr
-from edgesim.network.propagation.large_scale import LargeScale
+from edgesim.network.propagation.large_scale import LargeScale, OutOfRange
 from edgesim.network.tdd_service import ALWAYS, AirTimes, TddService
 from fl.contracts import Array
 from solvers.rates import EfficiencyLaw
@@ -91,9 +91,8 @@ class Channel(BandRate):
         uplink = self.services[0]
         return 0.0 if uplink is None else uplink.longest_gap_s
 
-    @property
-    def beyond_scope(self) -> tuple[str, ...]:
-        """Sentences on devices where the model of the path loss does not hold."""
+    def beyond_scope(self, time_s: float = 0.0) -> tuple[OutOfRange, ...]:
+        """Where the model of the path loss does not hold at ``time_s``."""
         return self.links.beyond_scope if self.links else ()
 
     @property

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.errors import InfeasibleScenarioError
+from edgesim.network.mobility.range_warnings import range_warnings
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint, RunFolder
 from edgesim.records.checksums import SUMS
@@ -171,7 +172,9 @@ def run_rounds(
     setup.add_presence(log)
     log.freeze()
     unsettled = unsettled_warnings(log.columns("unsettled_plans"))
-    found = [*warnings, *damage, *recorder.divergence(), *unsettled]
+    ends_s = [float(each) for each in log.columns("rounds")["time_s"]]
+    walked = range_warnings(setup.channel, ends_s[:-1])
+    found = [*warnings, *damage, *recorder.divergence(), *unsettled, *walked]
     detours = trainer.fallbacks.lines()
     summary = summary_of(setup, log, found, detours)
     recorder.report("trained", executor=trainer.executor_name, detours=detours)

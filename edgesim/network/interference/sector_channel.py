@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.network.channel import Channel
+from edgesim.network.channel import Channel, start_of, step_of
 from edgesim.network.fading.cross_links import CrossLinkFading
 from edgesim.network.interference.couplings import Couplings
 from edgesim.network.layout.coupling import SectorLinks
+from edgesim.network.propagation.large_scale import OutOfRange
 from fl.contracts import Array
 
 
@@ -23,12 +24,12 @@ class ServingSites:
     Args:
         distance_m: [K], m.
         line_of_sight: bool [K].
-        beyond_scope: sentences on devices where the path loss does not hold.
+        beyond_scope: where the model of the path loss does not hold.
     """
 
     distance_m: Array
     line_of_sight: Array
-    beyond_scope: tuple[str, ...] = ()
+    beyond_scope: tuple[OutOfRange, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +99,10 @@ class SectorChannel(Channel):
     def path_gain(self, given: Array) -> None:
         """Ignore what is given: the gains are always those of the couplings."""
 
-    @property
-    def beyond_scope(self) -> tuple[str, ...]:
+    def beyond_scope(self, time_s: float = 0.0) -> tuple[OutOfRange, ...]:
+        if self.moving is not None:
+            step = step_of(time_s, self.refresh_s)
+            return self.moving.at(start_of(step, self.refresh_s)).beyond_scope
         return self.sites.beyond_scope if self.sites else ()
 
     def of(self, couplings: Couplings) -> SectorChannel:

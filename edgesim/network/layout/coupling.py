@@ -17,7 +17,7 @@ import numpy as np
 from edgesim.errors import ScenarioKeyError
 from edgesim.network.device import Fleet
 from edgesim.network.layout.sites import Sites, make_sites
-from edgesim.network.propagation.large_scale import LargeScale, outside
+from edgesim.network.propagation.large_scale import LargeScale, OutOfRange, outside
 from edgesim.network.propagation.path_loss import (
     LossesByPlace,
     linear,
@@ -43,7 +43,7 @@ class SectorLinks:
         line_of_sight: bool [n, I].
         k_factor: K of the direct path, linear, 0 without one [n, I].
         distance_m: horizontal, to the nearest image of each site [n, I], m.
-        beyond_scope: sentences on devices where the model does not hold, towards their own site.
+        beyond_scope: where the model does not hold, towards the devices' own sites.
         delay_spread_s: where it is asked for by position [n, I], s.
     """
 
@@ -51,7 +51,7 @@ class SectorLinks:
     line_of_sight: Array
     k_factor: Array
     distance_m: Array
-    beyond_scope: tuple[str, ...] = ()
+    beyond_scope: tuple[OutOfRange, ...] = ()
     delay_spread_s: Array | None = None
 
     @cached_property
@@ -71,14 +71,14 @@ class Coupling:
             deg) -> gain of a sector's antenna, dB.
         drop_m: height of the antennas above every device [K], m.
         beyond_scope: (distance to the own site [n], m; line of sight to it [n]; devices [n]) ->
-            sentences on those where the model does not hold.
+            where the model does not hold.
     """
 
     sites: Sites
     links_of_site: tuple[LinksOfSite, ...]
     gain_db: Callable[[Array, Array, float], Array | float]
     drop_m: Array
-    beyond_scope: Callable[[Array, Array, Array], tuple[str, ...]] = lambda *_: ()
+    beyond_scope: Callable[[Array, Array, Array], tuple[OutOfRange, ...]] = lambda *_: ()
 
     def at(self, position_m: Array, devices: Array | None = None) -> SectorLinks:
         """The links of devices at these positions.
@@ -145,7 +145,7 @@ def make_coupling(
 
     base_height_m = found[0].base_height_m
 
-    def beyond_scope(distance_m: Array, sight: Array, devices: Array) -> tuple[str, ...]:
+    def beyond_scope(distance_m: Array, sight: Array, devices: Array) -> tuple[OutOfRange, ...]:
         return outside(loss.model, distance_m, base_height_m, height_m[devices], sight)
 
     drop_m = base_height_m - height_m

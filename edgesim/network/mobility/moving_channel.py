@@ -17,7 +17,7 @@ from edgesim.network.channel import Channel, start_of, step_of
 from edgesim.network.device import Fleet
 from edgesim.network.make_channel import channel_options, mean_gains
 from edgesim.network.mobility.movement import Movement
-from edgesim.network.propagation.large_scale import LargeScale
+from edgesim.network.propagation.large_scale import LargeScale, OutOfRange
 from edgesim.network.propagation.path_loss import LossesByPlace, large_scale_of
 from edgesim.network.propagation.site_fields import LOS, NLOS, O2I, STATISTICS
 from edgesim.scenario.network_schema import NetworkSection
@@ -61,6 +61,10 @@ class MovingChannel(Channel):
     @property
     def static(self) -> bool:
         return False
+
+    def beyond_scope(self, time_s: float = 0.0) -> tuple[OutOfRange, ...]:
+        links = self.links_at(start_of(step_of(time_s, self.refresh_s), self.refresh_s))
+        return links.beyond_scope
 
     def next_change_s(self, time_s: float) -> float:
         refresh_s = self.refresh_s

@@ -27,6 +27,23 @@ from fl.contracts import Array, Streams
 
 
 @dataclass(frozen=True, eq=False)
+class OutOfRange:
+    """Devices for which a model of TR 38.901 is not made.
+
+    Args:
+        devices: bool [K].
+        distance_m: of all devices, as the model counts it [K], m.
+        reason: such as: farther than 5000 m: path_loss model uma is not made for that.
+        sentence: on all of them.
+    """
+
+    devices: Array
+    distance_m: Array
+    reason: str
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
 class LargeScale:
     """What changes over metres only, of the links of K devices to one site.
 
@@ -36,7 +53,7 @@ class LargeScale:
         path_loss_db: PL with penetration [K], dB.
         shadowing_db: SF, positive where more arrives than the path loss says [K], dB.
         k_factor: K, linear, 0 without line of sight and indoors [K].
-        beyond_scope: sentences on devices where the model does not hold.
+        beyond_scope: where the model does not hold.
         delay_spread_s: DS, where it is asked for by position [K], s.
     """
 
@@ -45,7 +62,7 @@ class LargeScale:
     path_loss_db: Array
     shadowing_db: Array
     k_factor: Array
-    beyond_scope: tuple[str, ...] = ()
+    beyond_scope: tuple[OutOfRange, ...] = ()
     delay_spread_s: Array | None = None
 
 
@@ -55,8 +72,8 @@ def outside(
     base_height_m: float,
     device_height_m: Array,
     line_of_sight: Array,
-) -> tuple[str, ...]:
-    """Sentences on where a model does not hold: the ranges of Table 7.4.1-1.
+) -> tuple[OutOfRange, ...]:
+    """Where a model does not hold: the ranges of Table 7.4.1-1.
 
     Args:
         model: uma, umi, rma or inh.
@@ -65,30 +82,31 @@ def outside(
         device_height_m: h_UT [K], m.
         line_of_sight: bool [K].
     """
-    scope, count, sentences = SCOPES[model], len(distance_m), []
+    scope, count = SCOPES[model], len(distance_m)
+    found: list[OutOfRange] = []
     lowest_m, highest_m = scope.base_heights_m
     if not lowest_m <= base_height_m <= highest_m:
         made = f"{lowest_m:g} m" if lowest_m == highest_m else f"{lowest_m:g} to {highest_m:g} m"
         place = f"the base station is at a height of {base_height_m:g} m"
-        sentences.append(f"{place}: path_loss model {model} of TR 38.901 is made for {made}")
+        sentence = f"{place}: path_loss model {model} of TR 38.901 is made for {made}"
+        found.append(OutOfRange(np.ones(count, dtype=bool), distance_m, sentence, sentence))
     if model == INH:
         distance_m = np.hypot(distance_m, base_height_m - device_height_m)
     lowest_m, highest_m = scope.heights_m
     cases = (
-        (distance_m < scope.nearest_m, f"nearer than {scope.nearest_m:g} m, and count as there"),
+        (distance_m < scope.nearest_m, f"nearer than {scope.nearest_m:g} m, and counted as there"),
         *_too_far(scope, distance_m, line_of_sight),
         (
             (device_height_m < lowest_m) | (device_height_m > highest_m),
             f"at heights beyond {lowest_m:g} to {highest_m:g} m",
         ),
     )
-    sentences += [
-        f"{np.count_nonzero(where)} of {count} devices are {what}: path_loss model {model} of "
-        "TR 38.901 is not made for that"
-        for where, what in cases
-        if where.any()
-    ]
-    return tuple(sentences)
+    for where, what in cases:
+        if where.any():
+            reason = f"{what}: path_loss model {model} of TR 38.901 is not made for that"
+            sentence = f"{np.count_nonzero(where)} of {count} devices are {reason}"
+            found.append(OutOfRange(where, distance_m, reason, sentence))
+    return tuple(found)
 
 
 def _too_far(scope: Scope, distance_m: Array, clear: Array) -> list[tuple[Array, str]]:

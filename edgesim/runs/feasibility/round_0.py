@@ -100,7 +100,7 @@ def feasibility_table(
     if left_out:
         warnings.append(note)
     warnings += stale_plan(cell, overlapping) + moving_plan(cell) + never_there(cell)
-    warnings += cell.channel.beyond_scope
+    warnings += [each.sentence for each in cell.channel.beyond_scope()]
     rows = DeviceRows(cell, method, demand, view, asked, plan, set(left_out))
     feasible = len(set(left_out) - back) < count and not refused
     events = round_events(cell, demand, view, plan)

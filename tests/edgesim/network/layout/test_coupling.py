@@ -104,4 +104,4 @@ def test_devices_are_beyond_the_model_by_their_own_site_only(dropped):
     links = coupling.at(position_m)
     assert links.distance_m[:, 0] == pytest.approx([100.0, 5900.0, np.hypot(6000.0, 3.0)])
     (note,) = links.beyond_scope
-    assert note.startswith("1 of 3 devices are nearer than 10 m")
+    assert note.sentence.startswith("1 of 3 devices are nearer than 10 m")
