@@ -3,8 +3,9 @@
 1 multiply-add counts 2 FLOP; activations, pooling, norms and look-ups count nothing. A training
 step runs the whole model forward, takes the gradient by the weights of every layer that is
 trained, and the gradient by the activations of every layer behind the first trained one, but none
-by the images; `torch.utils.flop_counter` counts the same. Two switches follow papers: a backward
-pass that costs twice the forward pass in every layer, and FLOPs of biases.
+by the images. No gradient comes to a layer whose output is not used. `torch.utils.flop_counter`
+counts the same. Two switches follow papers: a backward pass that costs twice the forward pass in
+every layer, and FLOPs of biases.
 """
 
 from __future__ import annotations
@@ -170,16 +171,20 @@ def slot_flops(
 
     Nothing is yielded where nothing is trained.
     """
-    slots = architecture.layout.slots
-    changes = [bool(trained[slot.slice].any()) for slot in slots]
+    slots, parts = architecture.layout.slots, architecture.parts
+    changes = [
+        part.reached and bool(trained[slot.slice].any())
+        for slot, part in zip(slots, parts, strict=True)
+    ]
     first = min(
         (slot.layer for slot, changed in zip(slots, changes, strict=True) if changed), default=None
     )
     if first is None:
         return
-    for slot, part, changed in zip(slots, architecture.parts, changes, strict=True):
+    for slot, part, changed in zip(slots, parts, changes, strict=True):
         by_activations = 1.0 if slot.layer > first else part.inner * (slot.layer == first)
-        counted = changed + (by_activations if part.kind in ("weight", "embedding") else 0)
+        multiplies = part.reached and part.kind in ("weight", "embedding")
+        counted = changed + (by_activations if multiplies else 0)
         forward = accounting.forward(part)
         yield slot, forward, forward * (2 if accounting.backward == "twice" else counted)
 

@@ -50,6 +50,7 @@ class LayerTensor:
             (biases) each of its coordinates.
         spread: initial values are U(-spread, spread); or "ones", "zeros", "normal" (0, 1).
         inner: share of its uses whose input is computed within its own layer.
+        reached: the outputs depend on it; else no backward pass comes to it.
     """
 
     name: str
@@ -60,6 +61,7 @@ class LayerTensor:
     uses: float
     spread: float | str
     inner: float = 0.0
+    reached: bool = True
 
     def initial(self, rng: np.random.Generator) -> Array:
         """Initial values [size]."""

@@ -38,6 +38,7 @@ class TracedParameter:
         inner: share of its uses whose input is computed by its own module: of a layer that is
             called again with what it made, the later calls.
         rows: each of its rows feeds one output.
+        reached: the outputs depend on it, so that a backward pass comes to it.
     """
 
     name: str
@@ -48,6 +49,7 @@ class TracedParameter:
     uses: float
     inner: float
     rows: bool
+    reached: bool
 
 
 class CountedCall:
@@ -147,7 +149,8 @@ class CountedCall:
             if any(is_below(other, owner) for other in self.place):
                 place = self.first_use(each, x)
             rows = kind == "weight" and isinstance(self.holder(name), ROWS)
-            found.append(TracedParameter(name, shape, kind, owner, place, uses[name], inner, rows))
+            counts = uses[name], inner, rows, name in reached
+            found.append(TracedParameter(name, shape, kind, owner, place, *counts))
         return tuple(found)
 
     def first_use(self, parameter: nn.Parameter, x: Tensor) -> int:
@@ -161,6 +164,7 @@ class CountedCall:
         if len(macs) < 2 or not sum(macs):
             return 0.0
         again = [depends for name, depends in self.calls_behind(weight, x) if name == owner]
+        # A module that draws how often it calls a layer may do so another number of times here.
         return sum(m for m, depends in zip(macs, again, strict=False) if depends) / sum(macs)
 
     def calls_behind(self, parameter: nn.Parameter, x: Tensor) -> list[tuple[str, bool]]:

@@ -110,7 +110,11 @@ class ModuleArchitecture(Architecture):
     def parts(self) -> tuple[LayerTensor, ...]:
         roles = self._role_of()
         return tuple(
-            LayerTensor(p.name, p.shape, (), p.kind, roles(p.name), p.uses, "given", p.inner)
+            LayerTensor(
+                *(p.name, p.shape, (), p.kind, roles(p.name), p.uses, "given"),
+                inner=p.inner,
+                reached=p.reached,
+            )
             for p in self.trace.parameters
         )
 

@@ -180,6 +180,20 @@ class Unused(Scaled):
         return self.t * self.head(torch.relu(x @ self.used))
 
 
+class Aside(Scaled):
+    """A layer in front, and one behind, whose outputs go nowhere, as of an auxiliary classifier."""
+
+    def __init__(self):
+        super().__init__()
+        self.ahead, self.behind = nn.Linear(6, 5), nn.Linear(4, 2)
+
+    def forward(self, x):
+        self.ahead(x)
+        hidden = torch.relu(self.first(x))
+        self.behind(hidden)
+        return self.t * self.head(hidden)
+
+
 class Twice(Scaled):
     """A first layer that is called again with what it made, as in a recurrent network."""
 
@@ -206,13 +220,14 @@ def weight_normed():
     ("make", "flops"),
     [
         *((Scaled, 168), (Positions, 168), (Shifted, 216), (Unused, 168), (weight_normed, 168)),
-        *((Twice, 468), (OfPairs, 396)),
+        *((Twice, 468), (OfPairs, 396), (Aside, 244)),
     ],
 )
 def test_the_backward_pass_is_counted_from_where_a_parameter_is_used(own, make, flops):
     """36 multiply-adds: three passes of 72 FLOP, but no gradient by the samples of 48.
 
     Called twice, 90: of the first layer the gradient by the inputs of the second call, or of none.
+    Layers of 38 aside compute forward only.
     """
     from torch.utils.flop_counter import FlopCounterMode
 
