@@ -13,6 +13,7 @@ from edgesim.scenario.units import format_quantity
 
 DISTANCE_M = {"uma": 500.0, "umi": 200.0, "rma": 1732.0, "inh": 20.0}  # between sites
 P0_W = 10.0**-23.2 * (1.0 - 1e-9), 10.0**-0.6 * (1.0 + 1e-9)  # -202 and 24 dBm
+ALPHAS = (0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of 3GPP TS 38.331, Alpha
 NEAREST_M = {"umi": 10.0, "inh": 0.0}  # a device to a site; 35 m elsewhere
 
 
@@ -91,6 +92,9 @@ class PowerControlSection(Section):
         if not P0_W[0] <= self.p0_w <= P0_W[1]:
             problem = "; TS 38.331, p0-NominalWithGrant, has -202 dBm to 24 dBm"
             raise refuse(format_quantity(self.p0_w, "W"), problem, "p0")
+        if self.alpha not in ALPHAS:
+            values = ", ".join(f"{each:g}" for each in ALPHAS)
+            raise refuse(self.alpha, f"; TS 38.331, Alpha, has {values}", "alpha")
         return self
 
 

@@ -63,6 +63,12 @@ REFUSED = [
         "power_control.alpha=1.2; allowed is at least 0",
     ),
     (["network.power_control={alpha: -0.1}"], "at most 1"),
+    (
+        ["network.power_control={alpha: 0.75}"],
+        "power_control.alpha=0.75; TS 38.331, Alpha, has 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1",
+    ),
+    (["network.power_control={alpha: 0.3}"], "TS 38.331, Alpha"),
+    (["network.power_control={p0: 25 dBm}"], "has -202 dBm to 24 dBm"),
     (["network.power_control={p0: -85}"], "p0"),
     (["network.power_control={p0: -85 dB}"], "p0"),
     (["network.power_control=full"], "write a mapping of keys"),
