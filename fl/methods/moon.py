@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import ClassVar
 
@@ -68,30 +69,34 @@ class MOON(FedAvg):
     def own_loss(self) -> str | None:
         return "adds its contrastive term to cross entropy"
 
+    @cached_property
+    def encoder(self) -> Architecture:
+        """R of the paper, the network in front of the output layer; it computes z."""
+        whole = self.task.architecture
+        return replace(whole, layers=whole.layers[:-1])
+
     def stages(self, k: int, rho: float) -> tuple[Stage, ...]:
-        """The steps, and for each sample a forward pass of two more models."""
+        """The steps, and for each sample the features of two more models."""
         (train,) = super().stages(k, rho)
         if self.mu == 0:
             return (train,)
         passes = 2 * self.steps(k) * self.samples_per_step(k)
-        flops = passes * forward_flops(self.task.architecture, self.task.accounting)
+        flops = passes * forward_flops(self.encoder, self.task.accounting)
         return train, Stage("contrast", Work(0.0, flops))
 
     def local_update(self, state: State, k: int, w: Tensor, grant: Grant) -> tuple[Phase, ...]:
         if self.mu == 0:
             return super().local_update(state, k, w, grant)
-        architecture, previous = self.task.architecture, state.local.get(k, w)
-
-        def features(v: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-            return architecture.features(architecture.layout.split(v), x)
+        architecture, encoder = self.task.architecture, self.encoder
+        previous = state.local.get(k, w)
 
         def loss(v: Tensor, x: Tensor, y: Tensor) -> Tensor:
             import torch
             from torch.nn.functional import cross_entropy
 
-            z, logits = features(v, x)
+            z, logits = architecture.features(architecture.layout.split(v), x)
             with torch.no_grad():
-                near, far = features(w, x)[0], features(previous, x)[0]
+                near, far = encoder.logits(w, x), encoder.logits(previous, x)
             return cross_entropy(logits, y) + self.mu * contrast(z, near, far, self.temperature)
 
         return (self.training(w, self._all, state.g, k, loss=loss),)
