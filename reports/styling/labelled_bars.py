@@ -14,7 +14,7 @@ from reports.styling.axes_and_legends import wrap
 from reports.styling.figure_style import INK, QUIET
 from reports.styling.table_formats import NumberFormat, significant
 
-TOTAL = significant(4)
+FOUR_DIGITS = significant(4)
 ROW_CHARACTERS = 46  # of a line of text in half a page, or in a column
 
 
@@ -25,7 +25,7 @@ def stacked_bars(
     colours: dict[str, str],
     hatched: dict[str, str],
     unit: str,
-    total: NumberFormat = TOTAL,
+    total: NumberFormat = FOUR_DIGITS,
 ) -> None:
     """Stacked bars, one per scheme, with its label and total above.
 

@@ -13,7 +13,7 @@ from edgesim.network.flows.flow_table import FlowTable
 from edgesim.network.flows.flow_timer import FlowTimer
 from edgesim.network.flows.link import Carrying, SegmentObserver
 from edgesim.network.interference.couplings import Couplings
-from edgesim.network.interference.heard_senders import HeardSenders
+from edgesim.network.interference.interferers import Interferers
 from edgesim.network.interference.measured import MeasuredInterference
 from edgesim.network.interference.moving_sectors import MovingSectors
 from edgesim.network.interference.resource_grid import ResourceGrid
@@ -35,7 +35,7 @@ class NetworkUplink(Uplink):
         env: the simulation environment.
         channel: gains of the devices at their own sectors.
         couplings: gains at all sectors.
-        interference: of whom an upload hears, a mode of `HeardSenders`.
+        interference: who interferes with an upload, a mode of `Interferers`.
         refresh_s: of ``refresh``, s.
         share: fixed or reclaim, see `Uplink`; freed band stays in its sector.
         on_segment: see `Link`.
@@ -67,7 +67,7 @@ class NetworkUplink(Uplink):
             raise ValueError("a number of resource blocks goes with interference resolved only")
         grid = ResourceGrid(self.bands, blocks, streams) if blocks and streams else None
         self.rates = UplinkRates(couplings, channel, self.bands, grid)
-        self.heard = HeardSenders(interference, refresh_s, self.rates)
+        self.interferers = Interferers(interference, refresh_s, self.rates)
         self.measured = measured
         table = FlowTable(len(couplings), self._rates_now, self.service, on_segment)
         self.timer = FlowTimer(env, table, self._next_change_s)
@@ -79,15 +79,15 @@ class NetworkUplink(Uplink):
 
     @property
     def interference(self) -> str:
-        """Of whom uploads hear; see `HeardSenders`."""
-        return self.heard.mode
+        """Who interferes with uploads; see `Interferers`."""
+        return self.interferers.mode
 
     @property
     def coupled(self) -> bool:
         return True
 
     def expect(self, power_w: Array | None) -> None:
-        self.heard.expected = power_w
+        self.interferers.expected = power_w
 
     def begin_round(self, grants: Sequence[Grant], others_go_on: bool = False) -> None:
         if not others_go_on:
@@ -117,7 +117,7 @@ class NetworkUplink(Uplink):
             self.rates.power_w[grant.device] = grant.power_w
             self.asked[grant.device] = grant.share > 0.0
         others_send = bool(self.timer.table.active.any())
-        self.heard.begin_round(self.asked, self.env.now, others_send)
+        self.interferers.begin_round(self.asked, self.env.now, others_send)
         if others_send:
             self.timer.changed()
         self.timer.others_come = True
@@ -222,7 +222,7 @@ class NetworkUplink(Uplink):
     def _rates_now(self, sending: Array, time_s: float) -> tuple[Array, Array, Array]:
         self.follow()
         sending = self._with_band(sending)
-        self.heard.look(sending, time_s)
+        self.interferers.look(sending, time_s)
         waiting = (self.bands.granted > 0.0) & ~self.bands.sending
         self.timer.others_come = bool(waiting.any())
         rates = self.rates(sending, time_s)
@@ -237,4 +237,4 @@ class NetworkUplink(Uplink):
 
     def _next_change_s(self, time_s: float) -> float:
         change_s = min(self.channel.next_change_s(time_s), self.next_move_s(time_s))
-        return min(change_s, self.heard.next_look_s(time_s))
+        return min(change_s, self.interferers.next_look_s(time_s))

@@ -123,7 +123,7 @@ class Embedding:
             self.role,
             uses,
             spread,
-            inner=self.tied,
+            inner=float(self.tied),
         )
         return (weight,), Signal((*given.shape, self.size), out)
 
@@ -165,7 +165,7 @@ class Lstm:
                 self.role,
                 steps,
                 spread,
-                inner=word == "weight_hh",
+                inner=float(word == "weight_hh"),
             )
             for word, shape, axes, kind in tensors
         )

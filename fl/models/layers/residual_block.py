@@ -43,7 +43,7 @@ class Residual:
         ):
             (weight,), out = conv.wire(source, f"{name}.conv{place}", joint)
             parts += (
-                replace(weight, inner=source is hidden),
+                replace(weight, inner=float(source is hidden)),
                 *norm.wire(out, f"{name}.norm{place}")[0],
             )
         return parts, out

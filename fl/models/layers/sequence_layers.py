@@ -124,7 +124,7 @@ class TransformerBlock:
     ) -> LayerTensor:
         # The norm in front is trained too, so that every gradient by activations is needed.
         full = f"{name}.{word}"
-        return LayerTensor(full, shape, axes, kind, self.role, uses, spread, inner=True)
+        return LayerTensor(full, shape, axes, kind, self.role, uses, spread, inner=1.0)
 
     def apply(self, x: Tensor, tensors: tuple[Tensor, ...], normalise: Normalise) -> Tensor:
         from torch.nn.functional import gelu, layer_norm, linear

@@ -49,6 +49,12 @@ def samples(shape, count, classes=10, seed=0):
 # --- counts of the papers -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_the_share_of_inner_uses_is_a_number(name):
+    shares = [part.inner for part in build(name, SHAPES.get(name, MNIST), 10).parts]
+    assert {type(each) for each in shares} == {float} and {*shares} <= {0.0, 1.0}
+
+
 def test_liu_cnn_has_the_weights_of_the_paper():  # Liu, Section V: 52,096 personal, 402,826 global
     assert roles("liu-cnn") == (52_096, 402_826)
 

@@ -1,4 +1,4 @@
-"""Of whom the uploads of a network hear: of those that send, or of others that are held."""
+"""Interferers of the uploads of a network: those that send, or others that are held."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from fl.contracts import Array
 MODES = (NONE, FULL, LOAD, REFRESH, EVENTS, RESOLVED)
 
 
-class HeardSenders:
+class Interferers:
     """Holds the interference of rates where it is not that of the devices which send.
 
     Args:
-        mode: ``none``: nobody is heard. ``full``: everybody with a grant, all the time. ``load``:
+        mode: ``none``: nobody interferes. ``full``: everybody with a grant, all the time. ``load``:
             what the plan of the round expects. ``refresh``: who was sending at the last multiple of
             ``refresh_s``. ``events``: who is sending. ``resolved``: who is sending in the same
             resource blocks.
@@ -48,7 +48,7 @@ class HeardSenders:
         self._was_sending = False  # anybody, when rates were taken last
 
     def begin_round(self, asked: Array, time_s: float, others_send: bool) -> None:
-        """Hear what is heard from the start of a round, but where others go on with theirs.
+        """Hold who interferes from the start of a round, but where others go on with theirs.
 
         Args:
             asked: who has a grant, bool [K].
@@ -78,7 +78,7 @@ class HeardSenders:
         self._was_sending = bool(sending.any())
 
     def next_look_s(self, time_s: float) -> float:
-        """When `look` changes what is heard next, s; inf: never."""
+        """When `look` changes who interferes next, s; inf: never."""
         if self.mode != REFRESH:
             return math.inf
         next_s = (step_of(time_s, self.refresh_s) + 1) * self.refresh_s
