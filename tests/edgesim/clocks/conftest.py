@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from edgesim import load
 from edgesim.clocks.rules import Rules
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_tables.table_columns import ABSENCE_COLUMNS, JOB_COLUMNS, SERVER_COLUMNS
@@ -146,3 +147,21 @@ def three(few):
         "batch_size: 10, method: {name: fedavg, lr: 0.1, local_steps: 8}}",
     )
     return lambda *changes: few(*given, *changes)
+
+
+TEN_DEVICES = """
+name: ten
+rounds: 2
+network: {bandwidth: 4 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 95 dB}}}
+devices: [{count: 10, tx_power: 23 dBm, cpu: {frequency: 2 GHz, flops_per_cycle: 4}}]
+allocation: {solver: equal}
+learning: {dataset: none, model: mlp, batch_size: 10, method: {name: fedavg}}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    """scenario(*changes): ten devices alike, which share a band equally."""
+    path = tmp_path / "ten.yaml"
+    path.write_text(TEN_DEVICES)
+    return lambda *changes: load(path, changes)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from edgesim.engine.participants import NoParticipantsError
 from tests.edgesim.network.fleets import make_fleet
 
 NOISE_W, BANDWIDTH_HZ, BUDGET_S = 1e-14, 2e8, 0.025
@@ -209,20 +208,6 @@ def test_a_deadline_round_ends_early_when_all_are_back(engine):
         devices((3e9, 3e9)), 1e-10, solver=hand([0.5, 0.5], [0.99, 0.99]), clock="deadline"
     )
     assert played.env.now == played.log.table("device_rounds").finish_s.max() < BUDGET_S
-
-
-def test_when_nobody_can_take_part_the_round_lasts_the_threshold(engine):
-    for clock in ("synchronous", "deadline"):
-        played = engine.play(devices((1e8, 1e8)), 1e-10, clock=clock, rounds=range(2))
-        assert played.env.now == 2 * BUDGET_S
-        assert played.log.table("rounds").selected.tolist() == [2, 2]
-
-
-def test_when_nobody_is_there_and_nothing_ends_the_round_a_sentence_says_so(engine):
-    absent = devices((3e9,), availability=1e-12)
-    with pytest.raises(NoParticipantsError, match="round 0"):
-        engine.play(absent, 1e-10, solver="equal", budget_s=math.inf)
-    assert engine.play(absent, 1e-10).log.table("rounds").selected.tolist() == [0]
 
 
 @pytest.mark.parametrize("share", ["fixed", "reclaim"])
