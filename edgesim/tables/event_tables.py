@@ -37,7 +37,7 @@ class EventTables:
 
     @cached_property
     def measures(self) -> pd.DataFrame:
-        """One row for each number that a method itself measured in an evaluated round."""
+        """One row for each further number of an evaluated round: of the method, or held out."""
         return self._event_table("measures")
 
     @cached_property
