@@ -14,7 +14,7 @@ def plot(runs: Any, figure: str, ax: Any = None, x: str | None = None) -> Any:
 
     Args:
         runs: loaded results, or a run.
-        figure: accuracy, loss or latency.
+        figure: accuracy, loss, latency, or the name of the runs' own metric.
         ax: matplotlib axes to draw on; None: new ones.
         x: time, rounds, bits or energy; None: as the figure chooses.
 
@@ -27,8 +27,18 @@ def plot(runs: Any, figure: str, ax: Any = None, x: str | None = None) -> Any:
     module = plugin_module("plot")
     if module is None:
         raise ResultsError("No package for figures is installed; install edgesim with its reports.")
-    draws = (name for name in module.__all__ if "ax" in signature(getattr(module, name)).parameters)
-    figures = list(draws)
-    if figure not in figures:
-        raise ResultsError(f'The figure "{figure}" is unknown; there are {", ".join(figures)}.')
-    return getattr(module, figure)(runs, ax=ax, **({} if x is None else {"x": x}))
+    takes = {name: signature(getattr(module, name)).parameters for name in module.__all__}
+    figures = [name for name in takes if "ax" in takes[name] and "name" not in takes[name]]
+    metrics, options = own_metrics(runs), {} if x is None else {"x": x}
+    if figure in figures:
+        return getattr(module, figure)(runs, ax=ax, **options)
+    if figure in metrics:
+        return module.metric(runs, figure, ax=ax, **options)
+    known = ", ".join([*figures, *metrics])
+    raise ResultsError(f'The figure "{figure}" is unknown; there are {known}.')
+
+
+def own_metrics(runs: Any) -> list[str]:
+    """The names of the metrics that loaded results, or a run, have by ``learning.metric``."""
+    summaries = [each.summary for each in getattr(runs, "runs", [runs])]
+    return list(dict.fromkeys(name for each in summaries for name in each.get("final_metric", ())))

@@ -22,3 +22,17 @@ def test_an_unknown_figure_and_a_missing_package_are_one_sentence(swept, monkeyp
     monkeypatch.setattr(plotting, "plugin_module", lambda name: None)
     with pytest.raises(ResultsError, match="No package for figures is installed"):
         edgesim.load_sweep(swept).plot()
+
+
+def test_the_metric_of_the_runs_is_a_figure_by_its_name(tiny_scenario):
+    matplotlib.use("agg")
+    trains = ["learning.dataset=digits", "learning.partition={kind: iid}", "rounds=2"]
+    run = edgesim.simulate(
+        edgesim.load(tiny_scenario, [*trains, "learning.metric=cross-entropy"]),
+        out=tiny_scenario.parent / "measured",
+    )
+    for given in (run, edgesim.load_run(run.folder)):
+        (line,) = given.plot("cross_entropy", x="rounds").lines
+        assert line.get_ydata().tolist() == run.rounds["cross_entropy"].tolist()
+    with pytest.raises(ResultsError, match="there are accuracy, latency, loss, cross_entropy"):
+        run.plot("metric")
