@@ -94,7 +94,7 @@ class DisplayNames(Reader[dict[str, str]]):
 class KeyValues(Reader[dict[str, str]]):
     """A mapping from keys of the scenario to a value each."""
 
-    allowed = "a mapping from swept keys to a value, such as {network.bandwidth: 10 MHz}"
+    allowed = "a mapping from swept keys to a value or none, such as {network.bandwidth: 10 MHz}"
 
     def read(self, given: object) -> dict[str, str]:
         if not isinstance(given, dict) or not given:

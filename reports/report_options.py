@@ -43,7 +43,9 @@ class ReportOptions(Section):
         {},
     )
     slice: Annotated[dict[str, str], KeyValues()] = key(
-        "only the runs of a sweep with these values", "{network.bandwidth: 10 MHz}", {}
+        "only the runs of a sweep with these values, and those without the key",
+        "{network.bandwidth: 10 MHz}",
+        {},
     )
     figures: Annotated[tuple[str, ...], FigureNames()] = key(
         "which figures, by their names in the report; default: all", "[accuracy, latency]", ()

@@ -225,6 +225,7 @@ def test_every_key_is_explained_with_an_example_that_is_allowed():
     assert all(f"\n{name}: " in f"\n{text}" for name in KEYS)
     for line in re.findall(r"^    (\w+=.*)$", text, re.MULTILINE):
         read_options(None, [line])
+    assert re.search(r"^slice: .*without the key\n.*a value or none", text, re.MULTILINE)
 
 
 def test_python_takes_the_same_keys():
