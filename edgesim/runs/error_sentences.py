@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from edgesim.errors import EdgesimError, InfeasibleScenarioError, RunError, Scen
 from edgesim.extensions.entry_points import package_code
 from edgesim.extensions.user_code import failure_in, user_code
 from edgesim.network.device import FleetError
+from edgesim.records.checkpoint.usable_folder import DISK_FULL
 from edgesim.scenario.loader import Scenario
 from fl import methods
 from fl.errors import (
@@ -27,7 +27,6 @@ from fl.method_base.method import Method, parameters
 from fl.out_of_memory import is_out_of_memory
 from solvers import InfeasibleError, InvalidAllocationError, NumberRangeError, SolverError
 
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RESUME = "make room, and the same command resumes where it stopped"
 METHOD = ("learning", "method")
 # A solver's advice -> the parameter of the method that follows it, and what to do with it: a ratio

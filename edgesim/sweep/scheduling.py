@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from edgesim.results.sweep_file import FAILED
@@ -101,12 +102,14 @@ class PointScheduler:
         return chosen
 
     def _start(self, point: SweepPoint) -> None:
-        shared = self.folder.shared.resolve() if point.group in self.sharing else None
-        self.folder.begin(point, self.tensorboard)
-        place = self.folder.of(point).resolve()
-        options: SimulateOptions = {**self.options, "shared": shared}
+        place, shared = self.folder.of(point).resolve(), self.folder.shared.resolve()
+        used = shared if point.group in self.sharing else None
+        options: SimulateOptions = {**self.options, "shared": used}
+        shorter = self.folder.shorter.get(point.id)
+        begin = partial(shorter.copy_state, place, shared, self.tensorboard) if shorter else None
         self.running[point.id] = point
-        self.workers.start(PointTask(point.id, point.scenario, place, options, self.tensorboard))
+        task = PointTask(point.id, point.scenario, place, options, self.tensorboard, begin)
+        self.workers.start(task)
         self.observer.point_started(point)
 
     def _take(self, event: WorkerEvent) -> None:

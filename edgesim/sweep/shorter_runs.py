@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import copyfile, rmtree
+from shutil import copyfile
+from tempfile import TemporaryDirectory
 
 from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
+from edgesim.records.checkpoint.usable_folder import not_written
 from edgesim.runs.continuation import kept_lengths
 from edgesim.runs.setup.make_setup import set_up
 from edgesim.runs.tensorboard_log import FOLDER
@@ -41,11 +43,24 @@ class ShorterRun:
             workplace: a folder of the same file system, in which what a kill leaves disturbs
                 nobody.
             tensorboard: copy the scalars of its rounds as well, if there are any.
+
+        Raises:
+            FolderError: the disk is full, or cannot be written any more.
         """
         if place.exists():
             return
-        half = workplace / place.name
-        rmtree(half, ignore_errors=True)
+        try:
+            workplace.mkdir(parents=True, exist_ok=True)
+            # a worker that was lost may still copy the same: each has a folder of its own
+            with TemporaryDirectory(dir=workplace, ignore_cleanup_errors=True) as own:
+                half = Path(own) / place.name
+                self._copy(half, tensorboard)
+                os.replace(half, place)
+        except OSError as problem:
+            if not place.exists():  # else another worker was sooner
+                raise not_written(place, problem) from problem
+
+    def _copy(self, half: Path, tensorboard: bool) -> None:
         for name in (FOLDER, "checkpoint") if tensorboard else ("checkpoint",):
             before, new = self.folder / name, half / f"{name}.new"  # not yet a run to any search
             for file in before.rglob("*"):
@@ -55,7 +70,6 @@ class ShorterRun:
                     copyfile(file, copied)
             if new.exists():
                 new.rename(half / name)
-        os.replace(half, place)
 
 
 def shorter_runs(

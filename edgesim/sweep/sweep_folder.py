@@ -8,7 +8,6 @@ run again, a changed one is a new one, and an interrupted sweep needs nothing el
 
 from __future__ import annotations
 
-import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,12 @@ from typing import Any
 
 from edgesim.records.atomic_files import json_text, write_atomic
 from edgesim.records.checkpoint.run_checkpoint import RunFolder
-from edgesim.records.checkpoint.usable_folder import FolderError, refuse_unusable, unusable
+from edgesim.records.checkpoint.usable_folder import (
+    FolderError,
+    not_written,
+    refuse_unusable,
+    unusable,
+)
 from edgesim.results.loaded_results import write_sweep_table
 from edgesim.results.sweep_file import DONE, INFEASIBLE, MISSING, SWEEP_TABLE
 from edgesim.runs.scheme_position import renew_scheme_position
@@ -25,8 +29,6 @@ from edgesim.sweep.shorter_runs import ShorterRun, shorter_runs
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
 from fl.stored_files import BLANK, sealed
-
-FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 def refuse_unusable_sweep(path: Path) -> None:
@@ -77,22 +79,6 @@ class SweepFolder:
         """Rounds of a point that the run from which it goes on has not."""
         begun = self.shorter.get(point.id)
         return point.scenario.rounds - (begun.rounds if begun else 0)
-
-    def begin(self, point: SweepPoint, tensorboard: bool = False) -> None:
-        """Copy what a point goes on from into its folder, if there is something.
-
-        Args:
-            point: that is about to run.
-            tensorboard: copy the scalars as well.
-
-        Raises:
-            FolderError: the disk is full, or cannot be written any more.
-        """
-        if run := self.shorter.get(point.id):
-            try:
-                run.copy_state(self.of(point), self.shared, tensorboard)
-            except OSError as problem:
-                raise _not_written(self.path / "points", problem) from problem
 
     def open(self) -> None:
         """Make the folder and write into it what is planned.
@@ -157,7 +143,7 @@ class SweepFolder:
             if not self.to_run():
                 rmtree(self.shared, ignore_errors=True)
         except OSError as problem:
-            raise _not_written(self.path / SWEEP_TABLE, problem) from problem
+            raise not_written(self.path / SWEEP_TABLE, problem) from problem
         finally:
             self.remove_lock()
             self._lock.close()
@@ -181,7 +167,7 @@ class SweepFolder:
         try:
             self.write()
         except OSError as problem:
-            raise _not_written(self.path / "sweep.json", problem) from problem
+            raise not_written(self.path / "sweep.json", problem) from problem
 
     def write(self) -> None:
         plan = self.plan
@@ -206,12 +192,6 @@ class SweepFolder:
         """Runs of earlier sweeps that lie beside the points of this one."""
         planned = {point.id for point in self.plan.points}
         return sum(_id_of(path) not in planned for path in self._point_folders())
-
-
-def _not_written(path: Path, problem: OSError) -> FolderError:
-    reason = problem.strerror or problem
-    mend = "make room" if problem.errno in FULL else "mend that"
-    return FolderError(f"{path}: {reason}; {mend}, and the same command goes on")
 
 
 def _id_of(folder: Path) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from edgesim.errors import RunError, shorten_path
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class FolderError(RunError):
@@ -20,6 +23,13 @@ def unusable(path: Path, error: OSError) -> FolderError:
     """What the system says of a folder, as a sentence."""
     reason = error.strerror or error
     return FolderError(f"{shorten_path(path)} cannot be used ({reason}); give --out a folder")
+
+
+def not_written(path: Path, error: OSError) -> FolderError:
+    """The sentence about what could not be written while a sweep ran."""
+    reason = error.strerror or error
+    mend = "make room" if error.errno in DISK_FULL else "mend that"
+    return FolderError(f"{path}: {reason}; {mend}, and the same command goes on")
 
 
 def refuse_unusable(path: Path, kind: str, mark: Path, lock: Path) -> None:

@@ -37,6 +37,7 @@ class PointTask:
         folder: of its run.
         options: of `edgesim.runs.run.simulate`.
         tensorboard: write TensorBoard scalars as well?
+        begin: makes the folder out of that of a shorter run; None: there is none.
         working_folder: of the command, to which paths in the scenario are relative.
     """
 
@@ -45,6 +46,7 @@ class PointTask:
     folder: Path
     options: SimulateOptions
     tensorboard: bool = False
+    begin: Callable[[], None] | None = None
     working_folder: Path = field(default_factory=Path.cwd)
 
 
@@ -109,6 +111,8 @@ def _simulated(task: PointTask, progress: Callable[[dict], None], start_s: float
     from edgesim.runs.run import simulate
     from edgesim.runs.tensorboard_log import with_tensorboard
 
+    if task.begin:
+        task.begin()
     while True:
         try:
             with with_tensorboard(task.folder, task.tensorboard, progress) as shown:

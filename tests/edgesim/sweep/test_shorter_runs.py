@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 
 from edgesim.results.run_search import find_runs
+from edgesim.sweep.shorter_runs import ShorterRun
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
 from edgesim.sweep.time_estimate import estimate
@@ -195,7 +196,7 @@ def test_scalars_of_tensorboard_go_on_too(folder, sweep):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of the size of files")
-def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(folder, sweep):
+def test_a_full_disk_fails_the_point_and_the_same_command_goes_on(folder, sweep):
     import resource
 
     sweep("tiny.yaml", "rounds=2", "--out", "s")
@@ -203,11 +204,12 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(folder, sweep)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size - 1, before[1]))
     try:
-        ended = sweep("tiny.yaml", "rounds=3", "--out", "s", code=2)
+        ended = sweep("tiny.yaml", "rounds=3", "--out", "s", code=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "s/points: File too large; make room, and the same command goes on" in ended.output
-    assert any((folder / "s/shared").rglob("log.arrows"))
+    told = "failed: fedavg, seed 0: .*: File too large; make room, and the same command goes on"
+    assert re.search(told, ended.output)
+    assert not (folder / "s/shared").exists()
     assert find_runs([folder / "s"]).unfinished == []  # half a copy is no run
     sweep("tiny.yaml", "rounds=3", "--out", "s")
     assert FirstRounds.begun == [2]
@@ -216,16 +218,34 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(folder, sweep)
 def test_what_is_no_full_disk_asks_for_no_room(folder, sweep):
     sweep("tiny.yaml", "rounds=2", "--out", "s")
     (folder / "s/shared").write_text("a file where a folder is wanted")
-    ended = sweep("tiny.yaml", "rounds=3", "--out", "s", code=2)
-    assert re.search("s/points: (Not a directory|File exists); mend that, and the", ended.output)
+    ended = sweep("tiny.yaml", "rounds=3", "--seeds", "0-1", "--out", "s", code=1)
+    told = "failed: fedavg, seed 0: .*: (Not a directory|File exists); mend that, and the same"
+    assert re.search(told, ended.stderr) and len(ended.stderr.splitlines()) == 1
+    assert "1 of 2 points done, 1 failed" in ended.stdout and FirstRounds.begun == [0]
 
 
 def test_a_copy_that_was_killed_is_made_again(folder, sweep):
     sweep("tiny.yaml", "rounds=2", "--out", "s")
     sweep("tiny.yaml", "rounds=3", "--out", "new")
     [short], [long] = ((folder / out / "points").iterdir() for out in ("s", "new"))
-    half = folder / "s/shared" / long.name
+    half = folder / "s/shared/tmp-of-a-worker" / long.name
     copytree(short / "checkpoint", half / "checkpoint")
     (half / "checkpoint/log.arrows").write_bytes(b"half")
     sweep("tiny.yaml", "rounds=3", "--out", "s")
     assert FirstRounds.begun == [2] and points(folder / "s") == points(folder / "new")
+
+
+def test_a_copy_that_another_worker_finished_first_is_left_as_it_is(folder, sweep):
+    sweep("tiny.yaml", "rounds=2", "--out", "s")
+    [run] = (folder / "s/points").iterdir()
+    place, workplace = folder / "s/points/new", folder / "s/shared"
+
+    class Overtaken(ShorterRun):
+        def _copy(self, half, tensorboard):
+            super()._copy(half, tensorboard)
+            ShorterRun(self.folder, self.rounds).copy_state(place, workplace)
+            (place / "summary.json").write_text("of the other worker")
+
+    Overtaken(run, 2).copy_state(place, workplace)
+    assert {file.name for file in place.iterdir()} == {"checkpoint", "summary.json"}
+    assert list(workplace.iterdir()) == []

@@ -5,6 +5,7 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -119,6 +120,21 @@ def test_a_full_disk_is_one_sentence(tmp_path, limit, code, long_sweep):
         points = json.loads((tmp_path / "s" / "sweep.json").read_text())["points"]
         assert all(p["status"] == "failed" and "make room" in p["error"] for p in points)
         assert not list((tmp_path / "s").rglob("summary.json"))
+
+
+@pytest.mark.slow
+def test_workers_copy_what_their_points_go_on_from(tmp_path, undisturbed, long_sweep):
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    copytree(undisturbed, tmp_path / "s")
+    command = long_sweep.started(tmp_path, "rounds=101", "--seeds", "0", "--workers", "2")
+    printed, complaint = command.communicate(timeout=long_sweep.longest_wait_s)
+    assert (command.returncode, complaint) == (0, "")
+    assert "2 points go on from 100 rounds run before" in printed
+    listed = json.loads((tmp_path / "s/sweep.json").read_text())["points"]
+    timing = [
+        json.loads((tmp_path / "s" / p["folder"] / "timing.json").read_text()) for p in listed
+    ]
+    assert [each["rounds"] for each in timing] == [1, 1]
 
 
 @pytest.mark.slow
