@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from reports.catalog.clock_figures import clock_figures
 from reports.catalog.cost_and_cell_figures import cell_figures, cost_figures
 from reports.catalog.latency_figures import latency_figures
@@ -13,7 +11,6 @@ from reports.catalog.sweep_figures import sweep_figures
 from reports.report_options import ReportOptions
 from reports.run_data.scheme_grouping import Scheme, few_schemes, swept_keys
 from reports.run_data.scheme_selection import AbsentNameError
-from reports.styling.figure_style import SCREEN
 
 
 def report_figures(
@@ -27,23 +24,12 @@ def report_figures(
     """
     options = options or ReportOptions()
     every, notes = _every_figure(schemes, options)
-    if options.figures:
-        known = [figure.name for figure in every]
-        if unknown := [name for name in options.figures if name not in known]:
-            raise missing_figures(unknown, schemes, options)
-        every = [figure for figure in every if figure.name in options.figures]
-    return every, notes
-
-
-def missing_figures(
-    names: Sequence[str], schemes: list[Scheme], options: ReportOptions
-) -> AbsentNameError:
-    """The error about figures that were asked for, and that these results do not have.
-
-    Draws all figures to know which ones they have.
-    """
-    there = [f.name for f in _every_figure(schemes, options)[0] if f.draw(SCREEN) is not None]
-    return AbsentNameError("figures", names, there)
+    asked = [each for each in every if each.name in options.figures] if options.figures else every
+    there = [figure for figure in asked if figure.can_be_drawn()]
+    names = {figure.name for figure in there}
+    if absent := [name for name in options.figures if name not in names]:
+        raise AbsentNameError("figures", absent, [f.name for f in every if f.can_be_drawn()])
+    return there, notes
 
 
 def _every_figure(

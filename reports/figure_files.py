@@ -79,12 +79,10 @@ def file_style(options: ReportOptions) -> FigureStyle:
     )
 
 
-def write_figure(figure: ReportFigure, folder: Path, options: ReportOptions) -> PageFigure | None:
-    """Write the files of a figure and its numbers; None where there is nothing to draw."""
+def write_figure(figure: ReportFigure, folder: Path, options: ReportOptions) -> PageFigure:
+    """Write the files of a figure and its numbers."""
     style, shown = file_style(options), page_style(options)
     written = _files(figure, style, options.panels)
-    if not written:
-        return None
     for name, content in written.items():
         (folder / name).write_bytes(content)
     svg = written.get(f"{figure.name}.svg")
@@ -109,10 +107,7 @@ def _files(
 ) -> dict[str, bytes]:
     """Name -> content, of a figure or of each of its panels; each is drawn once for all kinds."""
     with styled(style):
-        if panels == "apart":
-            drawn = panels_apart(figure.draw, style)
-        else:
-            drawn = [whole for whole in (figure.draw(style),) if whole is not None]
+        drawn = panels_apart(figure.draw, style) if panels == "apart" else [figure.draw(style)]
         names = (
             [f"{figure.name}-{letter}" for letter in string.ascii_lowercase[: len(drawn)]]
             if len(drawn) > 1

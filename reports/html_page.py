@@ -70,7 +70,7 @@ def write_report(
     every = found_schemes(found)
     lacking += superseded_runs(found, {run.folder for s in every for run in s.runs})
     schemes = named_schemes(sliced_schemes(every, options.slice), options.schemes)
-    from reports.figure_catalog import missing_figures, report_figures
+    from reports.figure_catalog import report_figures
     from reports.figure_files import write_figure
 
     figures, notes = report_figures(schemes, options)
@@ -83,12 +83,7 @@ def write_report(
             if progress is not None:
                 progress(done, len(figures), figure.title)
             written.append(write_figure(figure, new / "figures", options))
-        drawn = [figure for figure in written if figure is not None]
-        if options.figures and len(drawn) < len(figures):
-            made = [each.figure.name for each in drawn]
-            absent = [name for name in options.figures if name not in made]
-            raise missing_figures(absent, schemes, options)
-        page = _render(schemes, options, tables, drawn, notes, lacking)
+        page = _render(schemes, options, tables, written, notes, lacking)
         (new / "index.html").write_text(page, encoding="utf-8")
     return Path(out) / "index.html"
 

@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from edgesim.errors import ResultsError
-from reports.figure_catalog import missing_figures, report_figures
+from reports.figure_catalog import report_figures
 from reports.figure_files import file_style, lay_out
 from reports.figures.curves_on_axes import curves_on_axes, with_legend
 from reports.figures.learning_curves import ACCURACY, LATENCY, LOSS, own_metric
@@ -117,10 +117,9 @@ def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None)
     every = schemes_of(runs)
     chosen = options_from({**(options or {}), "figures": [name]}, partial(own_metrics, every))
     schemes = named_schemes(sliced_schemes(every, chosen.slice), chosen.schemes)
+    [found], _ = report_figures(schemes, chosen)
     with styled(file_style(chosen)):
-        drawn = report_figures(schemes, chosen)[0][0].draw(file_style(chosen))
-        if drawn is None:
-            raise missing_figures([name], schemes, chosen)
+        drawn = found.draw(file_style(chosen))
         if chosen.panels == "lettered":
             letter_panels(drawn)
         lay_out(drawn)

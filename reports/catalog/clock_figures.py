@@ -6,6 +6,7 @@ from functools import partial
 
 from reports.catalog.report_figure import CLOCK, ReportFigure
 from reports.figures.clocks import participation, staleness
+from reports.run_data.job_outcomes import any_overlaps
 from reports.run_data.scheme_grouping import Scheme
 
 
@@ -21,6 +22,7 @@ def clock_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[
             f"download and use. Means over seeds.{shown}",
             partial(staleness.staleness, few),
             partial(staleness.staleness_table, schemes),
+            partial(any_overlaps, few),
         ),
         ReportFigure(
             CLOCK,
@@ -31,5 +33,6 @@ def clock_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[
             f"one gave all. Means over seeds.{shown}",
             partial(participation.participation, few),
             partial(participation.participation_table, schemes),
+            partial(participation.participation_differs, few),
         ),
     ]

@@ -31,6 +31,7 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             f"accuracy for a price{seeds_text(schemes, 'bars: ')}.{_point_names(schemes)}",
             partial(accuracy_against_cost.accuracy_against_cost, schemes),
             partial(accuracy_against_cost.pareto_table, schemes),
+            partial(accuracy_against_cost.any_accuracy, schemes),
         ),
         ReportFigure(
             COSTS,
@@ -41,6 +42,7 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             f"name says how many.{shown}",
             partial(target_costs.target_costs, few),
             partial(target_costs.target_cost_table, schemes),
+            lambda: bool(target_costs.reached_targets(few)),
         ),
         ReportFigure(
             COSTS,
@@ -91,6 +93,7 @@ def cell_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             f"is pruned for want of it.{shown}",
             partial(shadow_prices.shadow_prices, few),
             partial(shadow_prices.shadow_price_table, schemes),
+            partial(shadow_prices.any_slopes, few),
         ),
         _topology(schemes),
         ReportFigure(
@@ -102,6 +105,7 @@ def cell_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             f"together.{shown}",
             partial(sinr_and_throughput.sinr_and_throughput, few),
             partial(sinr_and_throughput.sinr_and_throughput_table, schemes),
+            lambda: bool(sinr_and_throughput.with_sinr(few)),
         ),
         ReportFigure(
             CELL,
@@ -110,6 +114,7 @@ def cell_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             _partition_caption(schemes),
             partial(label_partition.label_partition, schemes),
             partial(label_partition.partition_table, schemes),
+            lambda: bool(label_partition.partitions(schemes)),
         ),
     ]
 
@@ -124,6 +129,7 @@ def _topology(schemes: list[Scheme]) -> ReportFigure:
         _map_caption(schemes) if several else _topology_caption(schemes),
         partial(sector_map.sector_map if several else cell_topology.cell_topology, schemes),
         partial(cell_topology.device_table, schemes),
+        partial(cell_topology.has_devices, schemes),
     )
 
 

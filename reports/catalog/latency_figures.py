@@ -41,6 +41,7 @@ def latency_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             f"{_without_overlapping(few)}{shown}",
             partial(round_latency.latency_by_phase, few),
             partial(round_latency.phase_table, schemes),
+            partial(round_latency.any_phase, few),
         ),
         _timeline(few, shown),
     ]

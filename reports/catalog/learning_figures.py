@@ -11,6 +11,7 @@ from reports.report_options import ReportOptions
 from reports.run_data.job_outcomes import any_overlaps
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import own_metrics
+from reports.run_data.statistics.round_curves import any_curve
 
 AXIS_NAMES = {"time": "simulated time", "rounds": "rounds", "bits": "bits", "energy": "joules"}
 
@@ -33,6 +34,7 @@ def learning_figures(
             _accuracy_caption(few, options) + shown,
             partial(learning_curves.learning_curves, few, learning_curves.ACCURACY, against),
             partial(learning_curves.curve_table, schemes, "accuracy", "accuracy"),
+            partial(any_curve, few, "accuracy"),
         ),
         ReportFigure(
             LEARNING,
@@ -45,6 +47,7 @@ def learning_figures(
                 learning_curves.learning_curves, few, learning_curves.ACCURACY, ("bits", "energy")
             ),
             partial(learning_curves.curve_table, schemes, "spending", "accuracy"),
+            partial(any_curve, few, "accuracy"),
         ),
         ReportFigure(
             LEARNING,
@@ -53,6 +56,7 @@ def learning_figures(
             f"Test loss, mean over devices{seeds_text(few)}.{shown}",
             partial(learning_curves.learning_curves, few, learning_curves.LOSS, against),
             partial(learning_curves.curve_table, schemes, "loss", "loss"),
+            partial(any_curve, few, "loss"),
         ),
         *(
             ReportFigure(
@@ -67,6 +71,7 @@ def learning_figures(
                     against,
                 ),
                 partial(learning_curves.curve_table, schemes, name, column, column),
+                partial(any_curve, few, column),
             )
             for column in own_metrics(schemes)
         ),

@@ -21,15 +21,17 @@ SECTIONS = (SWEEP, LEARNING, TIME, CLOCK, COSTS, CELL)
 class ReportFigure:
     """One figure; name: of its files.
 
-    draw: None where there is nothing to draw.     table: the numbers of a figure that is drawn.
+    draw: only where it can be drawn.     table: the numbers of a figure that is drawn.
+    can_be_drawn: do the results have something to draw?
     """
 
     section: str
     name: str
     title: str
     caption: str
-    draw: Callable[[FigureStyle], Figure | None]
+    draw: Callable[[FigureStyle], Figure]
     table: Callable[[], Table | None]
+    can_be_drawn: Callable[[], bool] = lambda: True
 
     @property
     def sentence(self) -> str:

@@ -58,11 +58,20 @@ def edge_positions(run: FinishedRun) -> list[tuple[float, float]]:
     return [place for place in places if place is not None]
 
 
-def cell_topology(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
-    """Devices around the base station; colour: the uplink rate over the whole band in round 0."""
+def devices_of(schemes: list[Scheme]) -> pd.DataFrame:
+    """The devices of the first run; no rows without a devices.csv."""
     table = schemes[0].first.devices
-    if table is None or not len(table):
-        return None
+    return pd.DataFrame() if table is None else table
+
+
+def has_devices(schemes: list[Scheme]) -> bool:
+    """Is any device of the first run known?"""
+    return len(devices_of(schemes)) > 0
+
+
+def cell_topology(schemes: list[Scheme], style: FigureStyle) -> Figure:
+    """Devices around the base station; colour: the uplink rate over the whole band in round 0."""
+    table = devices_of(schemes)
     where, kind = node_positions(table)
     if len(table) > MOST_DRAWN:
         table = table.iloc[np.linspace(0, len(table) - 1, MOST_DRAWN).round().astype(int)]

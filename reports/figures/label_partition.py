@@ -32,11 +32,9 @@ def partitions(schemes: list[Scheme]) -> list[tuple[str, dict[str, Any]]]:
     return [(", ".join(labels), partition) for labels, partition in found]
 
 
-def label_partition(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
+def label_partition(schemes: list[Scheme], style: FigureStyle) -> Figure:
     """One panel per distinct partition, at most `MOST_PARTITIONS`."""
     found = partitions(schemes)[:MOST_PARTITIONS]
-    if not found:
-        return None
     tall = max(len(partition["counts"]) for _, partition in found)
     height = 0.9 + min(max(tall, 6) * (0.24 if style.wide else 0.17), 4.0)
     figure = Figure(figsize=(style.width_in, height * len(found)), layout="constrained")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.statistics.round_curves import RoundCurve, any_curve, round_curve
+from reports.run_data.statistics.round_curves import RoundCurve, round_curve
 from reports.styling.axes_and_legends import (
     draw_seeds,
     legend,
@@ -63,10 +63,8 @@ def own_metric(column: str) -> Ordinate:
 
 def learning_curves(
     schemes: list[Scheme], shown: Ordinate, against: Sequence[str], style: FigureStyle
-) -> Figure | None:
-    """One panel per name in `ABSCISSAS`; None where no value of the column is finite."""
-    if not any_curve(schemes, shown.column):
-        return None
+) -> Figure:
+    """One panel per name in `ABSCISSAS`."""
     styles = scheme_styles(schemes, style.grey)
     height = 3.0 if style.wide else 2.0 * len(against) + 0.6
     size = (style.width_in if len(against) > 1 else min(style.width_in, 5.4), height)

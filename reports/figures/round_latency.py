@@ -157,13 +157,17 @@ def cdf_table(schemes: list[Scheme]) -> Table:
     return Table("cdf", "Share of the rounds that took at most so long.", columns, tuple(rows))
 
 
-def latency_by_phase(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
+def any_phase(schemes: list[Scheme]) -> bool:
+    """Does any round of these schemes have phases?"""
+    lengths_s = (phase_lengths_s(scheme, MEAN) for scheme in with_rounds(schemes))
+    return any(each.keys() - {WAITING} for each in lengths_s)
+
+
+def latency_by_phase(schemes: list[Scheme], style: FigureStyle) -> Figure:
     """Mean latency per round by phase: of the device that finishes last, and of the mean device."""
     schemes = with_rounds(schemes)
     parts = {who: [phase_lengths_s(scheme, who) for scheme in schemes] for who in (SLOWEST, MEAN)}
     phases = [name for each in parts[MEAN] for name in each if name != WAITING]
-    if not phases:
-        return None
     names = [*ordered_phases(phases), WAITING]
     colours, hatched = phase_colours(names), hatches(names, style)
     figure, panels = two_panels(style, 1.3 + 0.42 * len(schemes), 0.8 + 0.34 * len(schemes), False)

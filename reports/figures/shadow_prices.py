@@ -37,11 +37,14 @@ def slopes(scheme: Scheme) -> pd.DataFrame | None:
     return mean if len(mean) else None
 
 
-def shadow_prices(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
+def any_slopes(schemes: list[Scheme]) -> bool:
+    """Does any scheme have an allocator that gives them?"""
+    return any(slopes(scheme) is not None for scheme in schemes)
+
+
+def shadow_prices(schemes: list[Scheme], style: FigureStyle) -> Figure:
     """One panel for the band and one for the time, round by round."""
     found = [(scheme, table) for scheme in schemes if (table := slopes(scheme)) is not None]
-    if not found:
-        return None
     styles = scheme_styles(schemes, style.grey)
     figure, panels = two_panels(style, 2.8, 1.9, False)
     for i, (scheme, table) in enumerate(found):

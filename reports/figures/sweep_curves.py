@@ -121,13 +121,8 @@ def _line(label: str, group: list[Scheme], along: SweptKey, metric: Metric) -> S
 def sweep_curves(
     schemes: list[Scheme], lines: list[SweepLine], along: SweptKey, metric: Metric,
     style: FigureStyle,
-) -> Figure | None:  # fmt: skip
-    """Mean and 95 % interval over seeds; with the threshold where the latency is along it.
-
-    None where no line can be drawn.
-    """
-    if not any(line.can_be_drawn for line in lines):
-        return None
+) -> Figure:  # fmt: skip
+    """Mean and 95 % interval over seeds; with the threshold where the latency is along it."""
     figure, panel = one_panel(style, 3.2, 2.6)
     scale, title = metric.axis(style.units)
     for i, (line, look) in enumerate(zip(lines, _styles(schemes, lines, style), strict=True)):

@@ -68,11 +68,9 @@ def left_out(schemes: Sequence[Scheme], keys: Sequence[SweptKey]) -> str:
 
 def sweep_map_figure(
     schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric, style: FigureStyle
-) -> Figure | None:
+) -> Figure:
     """One panel per series, at most `MOST_MAPS`, with one scale of colours."""
     maps = sweep_maps(schemes, keys, metric)[:MOST_MAPS]
-    if not maps:
-        return None
     columns = min(len(maps), 2) if style.wide else 1
     rows = math.ceil(len(maps) / columns)
     width = style.width_in if columns > 1 else min(style.width_in, 4.6)

@@ -43,7 +43,7 @@ def _legend_above_pt(panel: Axes) -> float:
     return max(0.0, own.get_window_extent().y1 - panel.bbox.y1) * 72 / own.figure.dpi
 
 
-def panels_apart(draw: Callable[[FigureStyle], Figure | None], style: FigureStyle) -> list[Figure]:
+def panels_apart(draw: Callable[[FigureStyle], Figure], style: FigureStyle) -> list[Figure]:
     """A figure for each panel, one column wide, with the legend of them all.
 
     Args:
@@ -52,11 +52,11 @@ def panels_apart(draw: Callable[[FigureStyle], Figure | None], style: FigureStyl
     """
     narrow = replace(style, width_in=min(style.width_in, WIDTHS_IN[style.name][1]))
     whole = draw(style)
-    count = 0 if whole is None else len(panels_of(whole))
-    if whole is None or count < 2:
-        return [] if whole is None else [whole]
+    count = len(panels_of(whole))
+    if count < 2:
+        return [whole]
     figures = (draw(style) for _ in range(count))
-    return [_only_panel(figure, i, narrow) for i, figure in enumerate(figures) if figure]
+    return [_only_panel(figure, i, narrow) for i, figure in enumerate(figures)]
 
 
 def _only_panel(figure: Figure, i: int, style: FigureStyle) -> Figure:

@@ -23,11 +23,14 @@ def updates_per_device(scheme: Scheme) -> np.ndarray:
     return np.mean([used_updates(run) for run in scheme.runs], axis=0)
 
 
-def participation(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
-    """Share of the used updates that each device gave; None where all always gave as many."""
+def participation_differs(schemes: list[Scheme]) -> bool:
+    """Did any device give more of the used updates than another one?"""
+    return any(np.ptp(updates_per_device(scheme)) > 0 for scheme in schemes)
+
+
+def participation(schemes: list[Scheme], style: FigureStyle) -> Figure:
+    """Share of the used updates that each device gave."""
     counts = [updates_per_device(scheme) for scheme in schemes]
-    if all(np.ptp(each) == 0 for each in counts):
-        return None
     styles = with_own_markers(scheme_styles(schemes, style.grey))
     size = (style.width_in, 2.8 if style.wide else 2.6)
     figure = Figure(figsize=size, layout="constrained")

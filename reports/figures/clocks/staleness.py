@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from reports.run_data.job_outcomes import KINDS, USED, any_overlaps, kinds, overlaps
+from reports.run_data.job_outcomes import KINDS, USED, kinds, overlaps
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import two_panels, whole_numbers, wrap
 from reports.styling.colours_and_markers import OUTCOME_COLOURS, hatches, scheme_styles
@@ -37,10 +37,8 @@ def staleness_shares(scheme: Scheme) -> np.ndarray:
     return counts / counts.sum() if counts.sum() else counts
 
 
-def staleness(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
-    """Jobs by what became of them, and the histogram of staleness; None where no jobs overlap."""
-    if not any_overlaps(schemes):
-        return None
+def staleness(schemes: list[Scheme], style: FigureStyle) -> Figure:
+    """Jobs by what became of them, and the histogram of staleness."""
     styles, rows = scheme_styles(schemes, style.grey), len(schemes)
     figure, (left, right) = two_panels(style, 1.3 + 0.42 * rows, 1.1 + 0.3 * rows, False)
     counts = outcomes_per_run(schemes)

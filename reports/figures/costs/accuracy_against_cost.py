@@ -50,11 +50,14 @@ def pareto_front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
     return [i for _, _, i in kept]
 
 
-def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
+def any_accuracy(schemes: list[Scheme]) -> bool:
+    """Does any scheme have a final accuracy?"""
+    return any(estimate(scheme, ACCURACY.of).n for scheme in schemes)
+
+
+def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure:
     """Final accuracy against mean latency and against energy per round; filled: on the front."""
     y = [estimate(scheme, ACCURACY.of) for scheme in schemes]
-    if not any(one.n for one in y):
-        return None
     styles = series_styles(schemes, style.grey)
     size = style.marker_pt * 1.3
     figure, panels = two_panels(style, 3.2, 2.2)

@@ -34,15 +34,15 @@ COSTS = (
 NAME_CHARACTERS = 22  # of a line beside a panel that fills a column
 
 
-def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
-    """Seconds, bits and joules to each target accuracy: mean and 95 % interval over seeds.
-
-    None where no run reached a target.
-    """
+def reached_targets(schemes: list[Scheme]) -> list[float]:
+    """The target accuracies that any run reached."""
     known = target_accuracies(schemes)
-    targets = [t for t in known if any(target_estimate(s, t, "time_s").n for s in schemes)]
-    if not targets:
-        return None
+    return [t for t in known if any(target_estimate(s, t, "time_s").n for s in schemes)]
+
+
+def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure:
+    """Seconds, bits and joules to each target accuracy: mean and 95 % interval over seeds."""
+    targets = reached_targets(schemes)
     styles, count = series_styles(schemes, style.grey), len(schemes)
     names = [_reached_name(scheme, targets, style) for scheme in schemes]
     lines = max(name.count("\n") for name in names) + 1

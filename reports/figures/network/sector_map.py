@@ -16,6 +16,7 @@ from edgesim.errors import ScenarioError
 from edgesim.network.layout.sites import Sites, make_sites
 from edgesim.results.finished_run import FinishedRun
 from edgesim.scenario.loader import load
+from reports.figures.cell_topology import devices_of
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import legend, panels_side_by_side
 from reports.styling.figure_style import INK, FigureStyle
@@ -47,12 +48,10 @@ def mean_sinr_db(run: FinishedRun) -> np.ndarray | None:
     return mean.reindex(run.devices["device"]).to_numpy()
 
 
-def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
+def sector_map(schemes: list[Scheme], style: FigureStyle) -> Figure:
     """Devices by the sector that serves them, and by the SINR of their uploads or coupling loss."""
     run = schemes[0].first
-    if not has_sectors(run) or run.devices is None:
-        return None
-    sites, devices = sites_of(run), run.devices
+    sites, devices = sites_of(run), devices_of(schemes)
     height = 3.4 if style.wide else 5.4
     figure, (left, right) = panels_side_by_side(style, 2, (style.width_in, height), share_y=True)
     per_site = sites.sectors if sites is not None else 3

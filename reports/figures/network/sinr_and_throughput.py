@@ -42,11 +42,14 @@ def values_of(scheme: Scheme, quantity: str) -> np.ndarray:
     return np.sort(values[np.isfinite(values)])
 
 
-def sinr_and_throughput(schemes: list[Scheme], style: FigureStyle) -> Figure | None:
-    """Distribution functions; None where no run has recorded the SINR."""
-    known = [scheme for scheme in schemes if len(values_of(scheme, SINR))]
-    if not known:
-        return None
+def with_sinr(schemes: list[Scheme]) -> list[Scheme]:
+    """The schemes whose runs have recorded the SINR."""
+    return [scheme for scheme in schemes if len(values_of(scheme, SINR))]
+
+
+def sinr_and_throughput(schemes: list[Scheme], style: FigureStyle) -> Figure:
+    """Distribution functions."""
+    known = with_sinr(schemes)
     styles = scheme_styles(schemes, style.grey)
     figure, panels = two_panels(style, 2.8, 2.0)
     for panel, quantity in zip(panels, (SINR, THROUGHPUT), strict=True):

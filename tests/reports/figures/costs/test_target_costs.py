@@ -111,4 +111,4 @@ def test_every_target_has_a_name_and_a_marker_of_its_own(drawn, eight_targets):
 
 
 def test_nothing_reached_is_no_figure(scheme_of):
-    assert costs.target_costs([scheme_of(accuracy=(0.1,) * 4)], style.SCREEN) is None
+    assert costs.reached_targets([scheme_of(accuracy=(0.1,) * 4)]) == []

@@ -131,7 +131,7 @@ def test_a_scenario_that_cannot_be_read_leaves_the_sites_out(network, drawn):
 
 
 def test_distributions_of_sinr_and_throughput(network, two_schemes, drawn):
-    assert drawn(sinr.sinr_and_throughput, two_schemes) is None
+    assert sinr.with_sinr(two_schemes) == []
     scheme = with_sinr(network)
     assert sinr.values_of(scheme, sinr.SINR).tolist() == [1.0, 3.0, 9.0, 9.0]
     # 5 Mbit a round in 0.75 x 20 ms and 0.75 x 40 ms
@@ -145,7 +145,7 @@ def test_distributions_of_sinr_and_throughput(network, two_schemes, drawn):
 
 
 def test_the_report_draws_the_map_in_place_of_the_star(network, two_schemes):
-    titles = {figure.name: figure.title for figure in report_figures([network])[0]}
+    titles = {figure.name: figure.title for figure in report_figures([with_sinr(network)])[0]}
     assert titles["topology"] == "The network" and "sinr" in titles
     titles = {figure.name: figure.title for figure in report_figures(two_schemes)[0]}
     assert titles["topology"] == "The cell"
