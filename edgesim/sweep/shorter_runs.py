@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
 from edgesim.records.checkpoint.usable_folder import not_written
@@ -30,10 +31,12 @@ class ShorterRun:
     Args:
         folder: of the run.
         rounds: how many it has.
+        stopped: by `stop`, so that no more rounds follow.
     """
 
     folder: Path
     rounds: int
+    stopped: bool = False
 
     def copy_state(self, place: Path, workplace: Path, tensorboard: bool = False) -> None:
         """Make the folder of a point in which its run goes on; one that is there stays as it is.
@@ -100,8 +103,10 @@ def shorter_runs(
             continue
         for rounds in fewer:
             folder = known.get(identity_of_point(setup.with_rounds(rounds)))
-            if folder and not kept_lengths(setup, rounds) and _can_go_on(RunFolder(folder)):
-                found[point.id] = ShorterRun(folder, rounds)
+            if not folder or kept_lengths(setup, rounds):
+                continue
+            if facts := _last_facts(RunFolder(folder)):
+                found[point.id] = ShorterRun(folder, facts["g"] + 1, bool(facts.get("ended")))
                 break
     return found
 
@@ -114,11 +119,14 @@ def _planned_rounds(folder: Path) -> int | None:
     return None
 
 
-def _can_go_on(run: RunFolder) -> bool:
-    """Is it finished, and its last state whole, without warnings that a new run would not have?"""
+def _last_facts(run: RunFolder) -> dict[str, Any] | None:
+    """Those of its last state; None where another run cannot go on from there.
+
+    It can from a finished run with a whole state, without warnings that a new run would not have.
+    """
     try:
         facts = run.read_state(run.state_file)[1]
         run.log.check(facts)
     except UNREADABLE:
-        return False
-    return not facts.get("warnings") and run.is_finished()
+        return None
+    return facts if not facts.get("warnings") and run.is_finished() else None

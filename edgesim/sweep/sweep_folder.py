@@ -76,8 +76,10 @@ class SweepFolder:
         self.shorter = shorter_runs(new, self._known.values(), data, allow_code)
 
     def rounds_left(self, point: SweepPoint) -> int:
-        """Rounds of a point that the run from which it goes on has not."""
+        """Rounds of a point that the run from which it goes on has not; `stop` may save others."""
         begun = self.shorter.get(point.id)
+        if begun and begun.stopped:
+            return 0
         return point.scenario.rounds - (begun.rounds if begun else 0)
 
     def open(self) -> None:

@@ -36,7 +36,7 @@ class SweepProgress:
         self.console = console()
         todo = folder.to_run()
         self.todo, self.rounds_ended = len(todo), 0
-        self.rounds_left = {point.id: point.scenario.rounds for point in todo}
+        self.rounds_left = {point.id: folder.rounds_left(point) for point in todo}
         self.running: dict[str, tuple[SweepPoint, dict[str, Any]]] = {}
         self.start_s, self.first_s, self._shown_s = time.monotonic(), math.nan, 0.0
         self._live: Live | None = None

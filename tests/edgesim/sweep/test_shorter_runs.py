@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from edgesim.cli.sweep.sweep_progress import SweepProgress
 from edgesim.results.run_search import find_runs
 from edgesim.sweep.shorter_runs import ShorterRun
 from edgesim.sweep.sweep_folder import SweepFolder
@@ -177,6 +178,26 @@ def test_the_time_of_a_round_is_that_of_the_rounds_that_were_computed(folder, sw
     file.write_bytes(sealed(content))
     plan = plan_sweep(folder / "tiny.yaml", ["rounds=5"], "0-1")
     assert estimate(SweepFolder(folder / "s", plan), 1)[0] == pytest.approx(18.3)
+
+
+def test_a_run_that_stop_ended_has_no_rounds_left(folder, sweep):
+    stop = "stop={jobs: 5}"  # 4 a round
+    sweep("tiny.yaml", "rounds=4", stop, "--out", "s")
+    planned = SweepFolder(folder / "s", plan_sweep(folder / "tiny.yaml", ["rounds=9", stop]))
+    planned.look_for_shorter()
+    assert planned.rounds_left(*planned.to_run()) == 0
+    assert estimate(planned, 1)[0] == pytest.approx(3.3)  # of the worker and of the point
+    shown = sweep("tiny.yaml", "rounds=9", stop, "--out", "s").stdout
+    assert "1 point goes on from 2 rounds run before" in shown
+    sweep("tiny.yaml", "rounds=9", stop, "--out", "new")
+    assert points(folder / "s") == points(folder / "new")
+
+
+def test_the_time_left_is_of_the_rounds_that_are_not_copied(folder, sweep):
+    sweep("tiny.yaml", "rounds=3", "--out", "s")
+    planned = SweepFolder(folder / "s", plan_sweep(folder / "tiny.yaml", ["rounds=5"], "0-1"))
+    planned.look_for_shorter()
+    assert list(SweepProgress(planned).rounds_left.values()) == [2, 5]
 
 
 @pytest.mark.slow
