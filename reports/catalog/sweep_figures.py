@@ -48,7 +48,8 @@ def sweep_figures(
                     SWEEP,
                     f"{metric.name}-by-{key.slug}",
                     f"{_metric_title(metric)} against {key.name}",
-                    f"Mean over seeds{seeds_text(schemes)}.{shown_text(chosen)}",
+                    f"Mean over seeds{seeds_text(schemes)}.{_equal_text(lines)}"
+                    f"{shown_text(chosen)}",
                     partial(sweep_curves.sweep_curves, schemes, lines, key, metric),
                     partial(sweep_curves.sweep_table, schemes, keys, metric),
                 )
@@ -72,6 +73,12 @@ def sweep_figures(
                 )
             )
     return figures, notes
+
+
+def _equal_text(lines: Sequence[sweep_curves.SweepLine]) -> str:
+    """Which lines cannot be seen behind others."""
+    groups = [" = ".join(labels) for labels in sweep_curves.equal_lines(lines)]
+    return f" Equal lines hide one another: {'; '.join(groups)}." if groups else ""
 
 
 def _no_axis(schemes: list[Scheme], key: SweptKey) -> str:

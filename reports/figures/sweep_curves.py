@@ -35,6 +35,7 @@ from reports.styling.figure_style import THRESHOLD_LINE, FigureStyle
 from reports.styling.table_formats import Column, Table, decimals, significant
 
 LATENCY_KEY = "budget.latency_threshold"
+TOLD_APART = 0.005  # of the span of all values: about half the width of a line
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,12 @@ class SweepLine:
     def can_be_drawn(self) -> bool:
         """Has it two points or more, and any finite one?"""
         return len(self.x) > 1 and any(math.isfinite(each.mean) for each in self.y)
+
+    def lies_on(self, other: SweepLine, apart: float) -> bool:
+        """Do all points lie on those of another line, but for this difference at most?"""
+        means, others = ([y.mean for y in line.y] for line in (self, other))
+        drawn = any(map(math.isfinite, means))
+        return drawn and self.x == other.x and np.allclose(means, others, rtol=0.0, atol=apart)
 
 
 def sweep_lines(
@@ -116,6 +123,20 @@ def _line(label: str, group: list[Scheme], along: SweptKey, metric: Metric) -> S
             points.append((x, y))
     points.sort(key=lambda point: point[0])
     return SweepLine(label, group[0].series, [x for x, _ in points], [y for _, y in points])
+
+
+def equal_lines(lines: Sequence[SweepLine]) -> list[list[str]]:
+    """Labels of lines that lie on one another, in groups; the last of each hides the others."""
+    finite = [y.mean for line in lines for y in line.y if math.isfinite(y.mean)]
+    apart = TOLD_APART * float(np.ptp(finite)) if finite else 0.0
+    groups: list[list[SweepLine]] = []
+    for line in lines:
+        same = next((group for group in groups if line.lies_on(group[0], apart)), None)
+        if same is None:
+            groups.append([line])
+        else:
+            same.append(line)
+    return [[line.label for line in group] for group in groups if len(group) > 1]
 
 
 def sweep_curves(

@@ -20,7 +20,6 @@ from edgesim import load, simulate
 from edgesim.cli.app import app
 from reports.figure_catalog import report_figures
 from reports.run_data.given_runs import schemes_of
-from reports.styling.figure_style import STYLES
 from tests.golden.cases import Case
 from tests.golden.scenario_texts import EIGHT, PROCESSORS, TEXTS
 
@@ -136,8 +135,7 @@ def of_command_line(folder: Path) -> dict[str, str]:
 def _numbers(given: Path) -> Iterator[tuple[str, bytes]]:
     """Files of numbers beside the figures of a report, whose drawings are not kept."""
     for figure in report_figures(schemes_of(given))[0]:
-        if figure.draw(STYLES["screen"]) is not None:
-            yield f"{figure.name}.csv", figure.table().csv().encode()
+        yield f"{figure.name}.csv", figure.table().csv().encode()
 
 
 def _results(plan: dict) -> dict:

@@ -13,6 +13,7 @@ from reports.figures import sweep_curves as swept
 from reports.run_data.given_runs import schemes_of
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.run_data.statistics.metrics import ACCURACY, LATENCY, PRUNING
+from reports.run_data.statistics.seed_intervals import Estimate
 from reports.styling import figure_style as style
 
 
@@ -145,3 +146,26 @@ def test_losses_that_are_all_infinite_have_no_figure_along_a_key(tmp_path, write
             )
         figures, _ = report_figures(schemes_of(folder))
         assert ("loss-by-bandwidth" in [figure.name for figure in figures]) == shown
+
+
+def test_lines_that_hide_one_another_are_named(tmp_path, write_run):
+    """Of b the latency is that of a; that of c differs in one of two points."""
+    for name, latencies_s in {"a": (0.04, 0.02), "b": (0.04, 0.02), "c": (0.04, 0.021)}.items():
+        for band, latency_s in zip((10, 20), latencies_s, strict=True):
+            folder = tmp_path / f"{name}-{band}"
+            write_run(folder, scheme=name, bandwidth=f"{band} MHz", latency_s=(latency_s,) * 4)
+    captions = {each.name: each.caption for each in report_figures(schemes_of(tmp_path))[0]}
+    assert "hide one another: a = b." in captions["latency-by-bandwidth"]
+    assert "hide one another: a = b = c." in captions["accuracy-by-bandwidth"]
+
+
+def test_lines_without_a_finite_value_hide_nothing():
+    def line(label, *means):
+        points = [Estimate(mean, math.nan, (mean,)) for mean in means]
+        return swept.SweepLine(label, label, [1.0, 2.0], points)
+
+    never = line("a", math.inf, math.inf), line("b", math.inf, math.inf)
+    assert swept.equal_lines(never) == []
+    once = line("c", math.inf, 2.0), line("d", math.inf, 2.0), line("e", 1.0, 2.0)
+    assert swept.equal_lines([*never, *once]) == [["c", "d"]]
+    assert swept.equal_lines([line("a", 0.0, 1.0), line("b", 0.0, 1.006)]) == []
