@@ -130,15 +130,15 @@ def learning_figures(event: Mapping[str, Any]) -> dict[str, str]:
     """Accuracy, or with real targets the loss, and metrics of the user's own: name -> as text.
 
     Args:
-        event: accuracy, loss and metrics, each where it is known.
+        event: accuracy, loss and metrics, each where it is known; - for a metric without a
+            finite value, as in the table at the end of a run.
     """
     figures = {}
     if is_known(event.get("accuracy")):
         figures["accuracy"] = f"{event['accuracy']:.3f}"
     elif is_known(event.get("loss")):
         figures["loss"] = f"{event['loss']:.4g}"
-    known = ((name, value) for name, value in event.get("metrics", {}).items() if value is not None)
-    return figures | {name: f"{value:.4g}" for name, value in known}
+    return figures | {name: number(x, ".4g") for name, x in event.get("metrics", {}).items()}
 
 
 def print_listed(place: Path, runs: Sequence[ListedRun]) -> None:

@@ -231,16 +231,14 @@ def significant(n: int, scale: float = 1.0) -> NumberFormat:
     return NumberFormat(scale, show)
 
 
-def mean_count(n: int) -> NumberFormat:
-    """Whole numbers as such, thousands apart; what a mean over seeds divides as `significant`."""
-
-    def show(value: float) -> str:
-        near = round(value)
-        is_whole = math.isclose(value, near, rel_tol=1e-12, abs_tol=1e-12)
-        return f"{near:,}".replace(",", THIN) if is_whole else significant(n)(value)
-
-    return NumberFormat(1.0, show)
+def _mean_count(value: float) -> str:
+    is_whole = math.isclose(value, round(value), rel_tol=1e-12, abs_tol=1e-12)
+    if not is_whole and abs(value) < 0.1:
+        return significant(1)(value)
+    return f"{value:,.{0 if is_whole else 1}f}".replace(",", THIN)
 
 
+# whole numbers as such, thousands apart, and what a mean over seeds divides with one decimal
+MEAN_COUNT = NumberFormat(1.0, _mean_count)
 SCHEME = Column("scheme", "Scheme", number=False)
 TARGET = Column("target_accuracy", "Target (%)", shortest(100))

@@ -28,11 +28,11 @@ from reports.run_data.statistics.seed_intervals import (
 )
 from reports.styling.table_formats import (
     DASH,
+    MEAN_COUNT,
     SCHEME,
     Column,
     Table,
     decimals,
-    mean_count,
     significant,
 )
 from reports.text.number_text import interval_text, range_text, seed_counts
@@ -56,7 +56,7 @@ def scheme_table(schemes: list[Scheme]) -> Table:
             lambda s: str(s.first.summary["solver"] or DASH),
         ),
         (Column("seeds", "Seeds", printed=False), lambda s: len(s.runs)),
-        (Column("rounds", "Rounds", mean_count(4), printed=False), _rounds_played),
+        (Column("rounds", "Rounds", MEAN_COUNT, printed=False), _rounds_played),
         *_estimated(accuracy, ACCURACY.of),
         (
             Column("final_accuracy_std_devices", "Std over devices (points)", points),

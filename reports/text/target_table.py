@@ -7,11 +7,11 @@ from typing import Any
 from reports.run_data.scheme_grouping import Scheme, target_accuracies, untuned_notes
 from reports.run_data.statistics.run_totals import evaluated
 from reports.run_data.statistics.seed_intervals import can_be_ranked, target_estimate
-from reports.styling.table_formats import SCHEME, TARGET, Column, Table, mean_count, significant
+from reports.styling.table_formats import MEAN_COUNT, SCHEME, TARGET, Column, Table, significant
 from reports.text.number_text import interval_text
 
 TARGET_COSTS = (
-    ("rounds", "Rounds", mean_count(4)),
+    ("rounds", "Rounds", MEAN_COUNT),
     ("time_s", "Time (s)", significant(4)),
     ("bits", "Bits (Mbit)", significant(4, 1e-6)),
     ("energy_j", "Energy (J)", significant(4)),

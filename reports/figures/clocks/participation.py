@@ -13,7 +13,7 @@ from reports.run_data.statistics.seed_intervals import seed_mean
 from reports.styling.axes_and_legends import legend, staggered, whole_numbers, wrap
 from reports.styling.colours_and_markers import scheme_styles, with_own_markers
 from reports.styling.figure_style import INK, FigureStyle
-from reports.styling.table_formats import SCHEME, Column, Table, decimals, mean_count
+from reports.styling.table_formats import MEAN_COUNT, SCHEME, Column, Table, decimals
 
 MOST_WITH_MARKERS = 16  # devices side by side; beyond, curves from the most to the least used
 
@@ -66,7 +66,7 @@ def participation_table(schemes: list[Scheme]) -> Table:
         SCHEME,
         Column("jain", "Jain's index", decimals(4)),
         Column("device", "Device"),
-        Column("updates", "Used updates a run", mean_count(5)),
+        Column("updates", "Used updates a run", MEAN_COUNT),
         Column("share", "Share", decimals(4)),
     )
     rows = []

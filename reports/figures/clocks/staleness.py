@@ -13,7 +13,7 @@ from reports.styling.axes_and_legends import two_panels, whole_numbers, wrap
 from reports.styling.colours_and_markers import OUTCOME_COLOURS, hatches, scheme_styles
 from reports.styling.figure_style import FigureStyle
 from reports.styling.labelled_bars import bars_legend, stacked_bars
-from reports.styling.table_formats import SCHEME, Column, Table, mean_count, significant
+from reports.styling.table_formats import MEAN_COUNT, SCHEME, Column, Table, significant
 
 
 def outcomes_per_run(schemes: list[Scheme]) -> dict[str, list[float]]:
@@ -43,7 +43,7 @@ def staleness(schemes: list[Scheme], style: FigureStyle) -> Figure:
     figure, (left, right) = two_panels(style, 1.3 + 0.42 * rows, 1.1 + 0.3 * rows, False)
     counts = outcomes_per_run(schemes)
     looks = OUTCOME_COLOURS, hatches(counts, style)
-    stacked_bars(left, schemes, counts, *looks, "jobs", mean_count(4))
+    stacked_bars(left, schemes, counts, *looks, "jobs", MEAN_COUNT)
     left.set_xlabel("jobs in a run")
     whole_numbers(left.xaxis)
     for scheme in schemes:
@@ -69,7 +69,7 @@ def staleness_table(schemes: list[Scheme]) -> Table:
         SCHEME,
         Column("what", "What", number=False),
         Column("staleness", "Staleness"),
-        Column("jobs", "Jobs a run", mean_count(5)),
+        Column("jobs", "Jobs a run", MEAN_COUNT),
         Column("share", "Share of used updates", significant(4)),
     )
     counts = outcomes_per_run(schemes)

@@ -1,6 +1,7 @@
 """Lists wrap between words on a terminal, and are one line each elsewhere."""
 
 import io
+import math
 from datetime import datetime
 
 from rich.console import Console
@@ -58,3 +59,9 @@ def test_a_pipe_gets_the_names_of_folders_as_a_whole(monkeypatch, tmp_path):
     monkeypatch.setattr(console, "console", lambda: Console(file=text, width=160))
     console.print_listed(tmp_path, [run])
     assert text.getvalue().splitlines()[1].startswith(f"{name} joint")
+
+
+def test_a_metric_without_a_finite_value_is_a_dash():
+    event = {"accuracy": 0.5, "metrics": {"own": math.inf, "other": None, "third": 0.25}}
+    shown = {"accuracy": "0.500", "own": "-", "other": "-", "third": "0.25"}
+    assert console.learning_figures(event) == shown

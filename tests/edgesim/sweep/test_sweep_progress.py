@@ -193,10 +193,10 @@ def swept_with_metric(folder, sweep):
     return run
 
 
-def test_a_metric_that_is_infinite_at_the_end_is_not_shown(swept_with_metric):
+def test_a_metric_that_is_infinite_at_the_end_is_a_dash(swept_with_metric):
     shown, ended = swept_with_metric(METRIC.replace("< 1).float()", "* float('inf'))"))
     assert ended["final_metric"] == {"close": None}
-    assert re.search(rf": done, loss {ended['final_loss']:.4g}, [\d.]+ s\n", shown), shown
+    assert re.search(rf": done, loss {ended['final_loss']:.4g}, close -, [\d.]+ s\n", shown), shown
 
 
 def test_real_targets_show_the_loss_and_the_users_metric(folder, swept_with_metric):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reports.styling.table_formats import mean_count
+from reports.styling.table_formats import MEAN_COUNT
 from reports.text import summary_tables as tables
 
 
@@ -49,10 +49,18 @@ def test_four_significant_figures(value, text):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(25.0, "25"), (0.0, "0"), (12_345.0, "12\u2009345"), (0.1 * 3 + 0.7, "1"), (25 / 3, "8.333")],
+    [
+        (25.0, "25"),
+        (0.0, "0"),
+        (12_345.0, "12\u2009345"),
+        (0.1 * 3 + 0.7, "1"),
+        (25 / 3, "8.3"),
+        (1234.5, "1\u2009234.5"),
+        (1 / 30, "0.03"),
+    ],
 )
-def test_a_count_is_a_whole_number_where_seeds_do_not_divide_it(value, text):
-    assert mean_count(4)(value) == text
+def test_a_mean_of_counts_has_a_decimal_only_where_seeds_divide_it(value, text):
+    assert MEAN_COUNT(value) == text
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_rounds_to_a_target_are_whole_where_seeds_do_not_divide_them(tmp_path, w
     one = write_run(tmp_path / "0", seed=0, accuracy=(0.1, 0.5, 0.8, 0.9))
     two = write_run(tmp_path / "1", seed=1, accuracy=(0.1, 0.8, 0.8, 0.9))
     rounds = [target_table(load_schemes(runs)).cells()[0][3] for runs in ([one], [one, two])]
-    assert rounds == ["3", "2.500"]
+    assert rounds == ["3", "2.5"]
 
 
 @pytest.mark.slow
