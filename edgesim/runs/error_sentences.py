@@ -29,9 +29,13 @@ from solvers import InfeasibleError, InvalidAllocationError, NumberRangeError, S
 
 RESUME = "make room, and the same command resumes where it stopped"
 METHOD = ("learning", "method")
-# A solver's advice -> the parameter of the method that follows it, and what to do with it: a ratio
-# that may be raised is not given yet.
-PRUNE_MORE = {"raise rho_max": ("rho_max", "raise"), "raise rho_min": ("rho", "set")}
+# A solver's words on a bound -> the parameter of the method that it follows, and words before its
+# key: a ratio that may be raised is not given yet.
+BOUNDS = {
+    "pruned to rho_max": ("rho_max", "pruned to"),
+    "raise rho_max": ("rho_max", "raise"),
+    "raise rho_min": ("rho", "set"),
+}
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -116,9 +120,9 @@ def infeasible_sentence(error: InfeasibleError, method: type[Method] | None) -> 
     """
     sentence = str(error).rstrip(".")
     known = {each.name for each in parameters(method)} if method else set()
-    for advice, (name, instead) in PRUNE_MORE.items():
+    for words, (name, instead) in BOUNDS.items():
         if name in known:
-            sentence = sentence.replace(advice, f"{instead} learning.method.{name}")
+            sentence = sentence.replace(words, f"{instead} learning.method.{name}")
     if math.isinf(error.extra_s):
         return sentence
     also = "or " if ";" in sentence else ""  # beside what it proposes itself
