@@ -15,7 +15,6 @@ from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
 from edgesim.sweep.time_estimate import estimate
 from edgesim.sweep.workers.point_task import ENDED, WorkerEvent, carry_out
-from fl.stored_files import BLANK, sealed
 from tests.edgesim.sweep.conftest import InProcessWorkers
 
 # how often states were written, and wall times, differ
@@ -164,20 +163,6 @@ def test_a_swept_number_of_rounds_goes_on_from_the_points_beside_it(folder, swee
     assert FirstRounds.begun == [4] and "1 point goes on from 4 rounds run before" in shown
     sweep("tiny.yaml", "rounds=2,4,6", "--out", "new")
     assert points(folder / "s") == points(folder / "new")
-
-
-def test_the_time_of_a_round_is_that_of_the_rounds_that_were_computed(folder, sweep):
-    """Of 5 rounds 2 are computed, in 6 s; another point of 5 then takes 3 + 0.3 + 5 x 3 s."""
-    for rounds in (3, 5):
-        sweep("tiny.yaml", f"rounds={rounds}", "--out", "s")
-    [point] = points(folder / "s")
-    file = folder / "s" / point / "timing.json"
-    timing = json.loads(file.read_text())
-    assert timing["rounds"] == 2
-    content = json.dumps({**timing, "wall_s": 6.0, "digest": BLANK}).encode()
-    file.write_bytes(sealed(content))
-    plan = plan_sweep(folder / "tiny.yaml", ["rounds=5"], "0-1")
-    assert estimate(SweepFolder(folder / "s", plan), 1)[0] == pytest.approx(18.3)
 
 
 def test_a_run_that_stop_ended_has_no_rounds_left(folder, sweep):

@@ -6,6 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli.app import app
+from edgesim.cli.sweep.chosen_values import grid_in_words
+from edgesim.results.best_validation import Candidate, Choice
 from edgesim.scenario.loader import expand
 
 SCENARIO = """\
@@ -67,3 +69,9 @@ def test_without_samples_held_out_nothing_is_run(tmp_path, monkeypatch):
     result = command("--select", "best-validation")
     assert (result.exit_code, Path("runs").exists()) == (2, False)
     assert "--select needs samples that are held out; add learning.validation=0.2" in result.output
+
+
+def test_one_value_tried_is_printed_alone():
+    tried = [{"name": "fedavg", "lr": lr} for lr in ("0.01", "0.1")]
+    grid = Choice("fedavg", tuple(Candidate(values, 0.5, 1) for values in tried))
+    assert grid_in_words(grid) == "fedavg, 0.01 to 0.1 (2)"
