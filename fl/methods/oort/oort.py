@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isnan
+from math import ceil, isnan
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,8 +34,7 @@ class Oort(FedAvg):
         round's duration, its worth as before or 0. A new device's prior is its number of samples
         alone: nothing is known of its speed.
         The cut-off is the paper's 0.95 (released program: 0.05); nobody is asked on top, and nobody
-        barred. The number of new devices is rounded down, of which the paper says nothing (released
-        program: up).
+        barred.
     """
 
     source: ClassVar[str] = "Lai et al., OSDI 2021, Algorithm 1, and FedScale"
@@ -97,7 +96,8 @@ class Oort(FedAvg):
             return super().select(state, view)
         old = np.array([k for k in view.idle.tolist() if k in tried], dtype=int)
         new = np.setdiff1d(view.idle, old)
-        explored = min(len(new), int(count * self.share_of_new(view.g)))
+        # rounded up, as in the released program: the paper says nothing
+        explored = min(len(new), ceil(round(count * self.share_of_new(view.g), 9)))
         exploited = min(len(old), count - explored)
         rng = self.task.streams.stream("oort", round=view.occasion)
         best = self._best(rng, state, view.g, old, exploited)
