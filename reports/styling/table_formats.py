@@ -75,7 +75,7 @@ class Table:
             return text
         if "e" in text or text == "0" or not isinstance(show, NumberFormat):
             return f"{text} ± {self.columns[half].show(row[half])}"
-        return f"{text} ± {_like(text, row[half] * show.scale)}"
+        return _with_half(text, row[i] * show.scale, row[half] * show.scale)
 
     def filled(self) -> list[int]:
         """Indices of the columns with at least one value: what the page shows."""
@@ -179,10 +179,13 @@ def _markdown(text: str) -> str:
     return one_line(text).replace("|", "\\|")
 
 
-def _like(mean: str, half: float) -> str:
-    """Half an interval with as many decimals as the mean before it."""
-    places = len(mean.partition(".")[2])
-    return f"{half:,.{places}f}".replace(",", THIN)
+def _with_half(text: str, mean: float, half: float) -> str:
+    """A mean and half its interval; a mean without decimals takes those of an interval below 10."""
+    places = len(text.partition(".")[2])
+    if not places and half < 10:
+        places = len(_mean_count(half).partition(".")[2])
+        text = f"{mean:,.{places}f}" if places else text
+    return f"{text} ± {half:,.{places}f}".replace(",", THIN)
 
 
 def _is_empty(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reports.styling.latex_text import latex_text
 from reports.styling.table_formats import MEAN_COUNT
 from reports.text import summary_tables as tables
 
@@ -80,6 +81,27 @@ def test_an_interval_has_the_decimals_of_its_mean(mean, half, text):
     show = tables.significant(4, 1e3 if mean < 1 else 1)
     columns = tables.Column("x", "X", show), tables.Column("h", "H", show, half_of="x")
     assert tables.Table("t", "", columns, ((mean, half),)).cells()[0][0] == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "text"),
+    [
+        (3.0, 0.7, "3.0 ± 0.7"),
+        (3.0, 1.24, "3.0 ± 1.2"),
+        (3.0, 0.04, "3.00 ± 0.04"),
+        (3.0, 2.0, "3 ± 2"),
+        (300.0, 12.4, "300 ± 12"),
+        (8.5, 12.42, "8.5 ± 12.4"),
+        (12_345.0, 0.7, "12\u2009345.0 ± 0.7"),
+    ],
+)
+def test_a_whole_mean_has_the_decimals_of_its_interval(mean, half, text):
+    columns = tables.Column("x", "X", MEAN_COUNT), tables.Column("h", "H", MEAN_COUNT, half_of="x")
+    table = tables.Table("t", "", columns, ((mean, half),))
+    assert table.cells()[0][0] == text
+    assert f"\n{latex_text(text)} " in table.latex()
+    wide = tables.Column("x", "X", tables.significant(4)), columns[1]
+    assert tables.Table("t", "", wide, ((1234.56, 0.3),)).cells()[0][0] == "1\u2009234.6 ± 0.3"
 
 
 def test_a_page_takes_the_first_rows_only(scheme_of):
