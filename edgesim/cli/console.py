@@ -122,7 +122,7 @@ def bits(value: float | None) -> str:
 
 
 def is_known(value: float | None) -> bool:
-    """Neither missing nor nan."""
+    """Is it a finite number?"""
     return value is not None and math.isfinite(value)
 
 
@@ -130,14 +130,14 @@ def learning_figures(event: Mapping[str, Any]) -> dict[str, str]:
     """Accuracy, or with real targets the loss, and metrics of the user's own: name -> as text.
 
     Args:
-        event: accuracy, loss and metrics, each where it is known; - for a metric without a
-            finite value, as in the table at the end of a run.
+        event: accuracy, loss and metrics, each where it is known; - for a loss that is infinite
+            and a metric without a finite value, as in the table at the end of a run.
     """
-    figures = {}
+    figures, loss = {}, event.get("loss")
     if is_known(event.get("accuracy")):
         figures["accuracy"] = f"{event['accuracy']:.3f}"
-    elif is_known(event.get("loss")):
-        figures["loss"] = f"{event['loss']:.4g}"
+    elif loss is not None and not math.isnan(loss):
+        figures["loss"] = number(loss, ".4g")
     return figures | {name: number(x, ".4g") for name, x in event.get("metrics", {}).items()}
 
 

@@ -65,3 +65,9 @@ def test_a_metric_without_a_finite_value_is_a_dash():
     event = {"accuracy": 0.5, "metrics": {"own": math.inf, "other": None, "third": 0.25}}
     shown = {"accuracy": "0.500", "own": "-", "other": "-", "third": "0.25"}
     assert console.learning_figures(event) == shown
+
+
+def test_an_infinite_loss_is_a_dash_and_one_that_was_not_measured_is_not_shown():
+    assert console.learning_figures({"accuracy": math.nan, "loss": math.inf}) == {"loss": "-"}
+    for loss in (math.nan, None):
+        assert console.learning_figures({"accuracy": math.nan, "loss": loss}) == {}

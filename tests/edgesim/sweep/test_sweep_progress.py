@@ -51,6 +51,17 @@ def test_the_live_view_tells_rounds_accuracy_and_the_time_left_from_the_first_ro
     assert view.rounds_left == {other.id: 4, last.id: 10}
 
 
+def test_a_loss_that_is_infinite_takes_the_place_of_the_one_before(folder):
+    view = SweepProgress(SweepFolder(folder / "out", plan_sweep(folder / "tiny.yaml", [])))
+    [point] = view.folder.plan.points
+    view.point_started(point)
+    for g, loss in enumerate((0.25, math.inf, math.nan)):
+        view.round_ended(point, {"kind": "round", "round": g, "accuracy": math.nan, "loss": loss})
+    view.console = Console(width=120, file=io.StringIO())
+    view.console.print(view._table())
+    assert re.search(r"3/\d+ +- *\n", view.console.file.getvalue())
+
+
 METRIC = "def close(outputs, y):\n    return ((outputs - y).abs() < 1).float().mean(1)\n"
 
 
