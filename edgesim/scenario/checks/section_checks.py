@@ -152,6 +152,11 @@ def _check_learning(learning: LearningSection) -> None:
         if learning.partition is None:
             problem = f"is missing; write for instance {example_of('learning.partition')}"
             raise ValueRefusedError(problem, keys=("learning", "partition"))
+        if learning.executor == "dask" and learning.device != "cpu":
+            problem = (
+                "is dask, which trains on processors only; write device: cpu, or another executor"
+            )
+            raise ValueRefusedError(problem, keys=("learning", "executor"))
     elif learning.partition is not None:
         problem = "is not read with dataset: none; remove it, or write none"
         raise ValueRefusedError(problem, keys=("learning", "partition"))
