@@ -38,7 +38,8 @@ def choose(task: LearningTask, name: str = "auto", threads: int | None = None) -
         from fl.executors.cluster_training import ClusterTraining
 
         return ClusterTraining(task, threads, on_a_worker)
-    stacked = arithmetic(task, name) == "stacked"
+    # Batched also where it can stack nothing: it says so.
+    stacked = name == "batched" or arithmetic(task, name) == "stacked"
     return Batched(task, threads) if stacked else OneByOne(task, threads)
 
 

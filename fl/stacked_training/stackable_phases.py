@@ -14,6 +14,7 @@ from fl.contracts import Adam, Job, Phase, Sgd, Trained
 from fl.method_base.hook_answers import values_of
 from fl.models.dense_submodel import dense_submodel
 from fl.models.layout import Layout
+from fl.stacked_training.stackable_models import why_never_stacked
 from fl.task import LearningTask
 from fl.training import local_sgd
 
@@ -100,12 +101,8 @@ class StackRow(NamedTuple):
 
 def why_not_stacked(task: LearningTask, job: Job) -> str | None:
     """Why a job cannot be part of a stack; None where it can."""
-    if not task.architecture.in_layers:
-        return "the model is a module of the user's own"
-    if task.data.at_every_step:
-        return "every step of a text has a label of its own"
-    if not task.objective.plain:
-        return "the loss is not cross entropy"
+    if reason := why_never_stacked(task):
+        return reason
     for phase in job.phases:
         if not local_sgd.is_plain(phase):
             return "a hook of the method looks at the flat model while it trains"

@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import torch
 
 from fl.executors import executor_choice as executors
 from fl.executors.batched import Batched, gradients_of
 from fl.executors.cluster_training import ClusterTraining
 from fl.executors.one_by_one import OneByOne
+from fl.models.own_modules.own_module import ModuleArchitecture
+from fl.objective import Objective
 from fl.stacked_training.convolution_gradients import ConvolutionGradients
 from fl.stacked_training.vmapped_gradients import VmappedGradients
 from tests.fl.random_jobs import CNN, MLP, OTHER, task_of
@@ -46,6 +50,26 @@ def test_the_rule_of_auto():
         for threads in (1, 2):
             chosen = executors.choose(task, threads=threads)
             assert isinstance(chosen, kind) and chosen.threads == threads
+
+
+def test_what_is_never_stacked_has_the_sums_of_one_by_one_under_every_name():
+    """A summary said "stacked" of a module that its detours said was trained one by one."""
+    task = task_of(MLP)
+
+    def module(seed):
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+
+    own = ModuleArchitecture("./net.py:Net", (1, 8, 8), 10, (), module)
+    labels = np.zeros((5, 3), dtype=int)
+    texts = replace(task.data, y_train=labels, y_test=labels)
+    for change in ({"architecture": own}, {"objective": Objective(plain=False)}, {"data": texts}):
+        changed = replace(task, **change)
+        for name in executors.NAMES:
+            for device in ("cpu", "cuda"):
+                found = executors.arithmetic(replace(changed, device=device), name)
+                assert found == "one by one"
+        assert isinstance(executors.choose(changed), OneByOne)
+        assert isinstance(executors.choose(changed, "batched"), Batched)  # which says so
 
 
 def test_accelerators_are_told_to_repeat_themselves(monkeypatch):
