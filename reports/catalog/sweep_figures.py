@@ -48,8 +48,8 @@ def sweep_figures(
                     SWEEP,
                     f"{metric.name}-by-{key.slug}",
                     f"{_metric_title(metric)} against {key.name}",
-                    f"Mean over seeds{seeds_text(schemes)}.{_equal_text(lines)}"
-                    f"{shown_text(chosen)}",
+                    f"Mean over seeds{seeds_text(schemes)}."
+                    f"{_equal_text(lines, options.y_scale == 'log')}{shown_text(chosen)}",
                     partial(sweep_curves.sweep_curves, schemes, lines, key, metric),
                     partial(sweep_curves.sweep_table, schemes, keys, metric),
                 )
@@ -75,9 +75,9 @@ def sweep_figures(
     return figures, notes
 
 
-def _equal_text(lines: Sequence[sweep_curves.SweepLine]) -> str:
+def _equal_text(lines: Sequence[sweep_curves.SweepLine], log: bool) -> str:
     """Which lines cannot be seen behind others."""
-    groups = [" = ".join(labels) for labels in sweep_curves.equal_lines(lines)]
+    groups = [" = ".join(labels) for labels in sweep_curves.equal_lines(lines, log)]
     return f" Equal lines hide one another: {'; '.join(groups)}." if groups else ""
 
 

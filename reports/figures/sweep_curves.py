@@ -52,11 +52,11 @@ class SweepLine:
         """Has it two points or more, and any finite one?"""
         return len(self.x) > 1 and any(math.isfinite(each.mean) for each in self.y)
 
-    def lies_on(self, other: SweepLine, apart: float) -> bool:
-        """Do all points lie on those of another line, but for this difference at most?"""
-        means, others = ([y.mean for y in line.y] for line in (self, other))
-        drawn = any(map(math.isfinite, means))
-        return drawn and self.x == other.x and np.allclose(means, others, rtol=0.0, atol=apart)
+    def heights(self, log: bool) -> np.ndarray:
+        """Its means as an axis places them."""
+        means = np.array([y.mean for y in self.y])
+        with np.errstate(divide="ignore", invalid="ignore"):  # what such an axis cannot show
+            return np.log(means) if log else means
 
 
 def sweep_lines(
@@ -125,18 +125,27 @@ def _line(label: str, group: list[Scheme], along: SweptKey, metric: Metric) -> S
     return SweepLine(label, group[0].series, [x for x, _ in points], [y for _, y in points])
 
 
-def equal_lines(lines: Sequence[SweepLine]) -> list[list[str]]:
-    """Labels of lines that lie on one another, in groups; the last of each hides the others."""
-    finite = [y.mean for line in lines for y in line.y if math.isfinite(y.mean)]
-    apart = TOLD_APART * float(np.ptp(finite)) if finite else 0.0
-    groups: list[list[SweepLine]] = []
-    for line in lines:
-        same = next((group for group in groups if line.lies_on(group[0], apart)), None)
-        if same is None:
-            groups.append([line])
+def equal_lines(lines: Sequence[SweepLine], log: bool = False) -> list[list[str]]:
+    """Labels of lines that lie on one another, in groups; the last of each hides the others.
+
+    Args:
+        lines: of one figure.
+        log: is its y axis logarithmic?
+    """
+    heights = [line.heights(log) for line in lines]
+    drawn = [np.isfinite(each) for each in heights]
+    shown = np.concatenate([each[k] for each, k in zip(heights, drawn, strict=True)] or [[]])
+    apart = TOLD_APART * float(np.ptp(shown)) if len(shown) else 0.0
+    groups: list[list[int]] = []
+    for i, line in enumerate(lines):
+        for group in groups if drawn[i].any() else ():
+            first = group[0]
+            if line.x == lines[first].x and np.allclose(heights[i], heights[first], 0.0, apart):
+                group.append(i)
+                break
         else:
-            same.append(line)
-    return [[line.label for line in group] for group in groups if len(group) > 1]
+            groups.append([i])
+    return [[lines[i].label for i in group] for group in groups if len(group) > 1]
 
 
 def sweep_curves(

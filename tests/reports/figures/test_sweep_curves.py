@@ -10,6 +10,7 @@ from pytest import approx
 from edgesim.results.run_search import find_runs
 from reports.figure_catalog import report_figures
 from reports.figures import sweep_curves as swept
+from reports.report_options import ReportOptions
 from reports.run_data.given_runs import schemes_of
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.run_data.statistics.metrics import ACCURACY, LATENCY, PRUNING
@@ -169,3 +170,15 @@ def test_lines_without_a_finite_value_hide_nothing():
     once = line("c", math.inf, 2.0), line("d", math.inf, 2.0), line("e", 1.0, 2.0)
     assert swept.equal_lines([*never, *once]) == [["c", "d"]]
     assert swept.equal_lines([line("a", 0.0, 1.0), line("b", 0.0, 1.006)]) == []
+
+
+def test_on_a_logarithmic_axis_small_values_lie_apart(tmp_path, write_run):
+    """0.1 and 0.2 ms lie on one another where the axis goes to 100 ms, unless it has decades."""
+    for name, low_s in {"a": 1e-4, "b": 2e-4, "c": 2.001e-4}.items():
+        for band, latency_s in ((10, 0.1), (20, low_s)):
+            folder = tmp_path / f"{name}-{band}"
+            write_run(folder, scheme=name, bandwidth=f"{band} MHz", latency_s=(latency_s,) * 4)
+    for scale, equal in (("linear", "a = b = c"), ("log", "b = c")):
+        figures, _ = report_figures(schemes_of(tmp_path), ReportOptions(y_scale=scale))
+        captions = {each.name: each.caption for each in figures}
+        assert f"hide one another: {equal}." in captions["latency-by-bandwidth"]
