@@ -14,7 +14,8 @@ def plot(runs: Any, figure: str, ax: Any = None, x: str | None = None) -> Any:
 
     Args:
         runs: loaded results, or a run.
-        figure: accuracy, loss, latency, or the name of the runs' own metric.
+        figure: accuracy, loss, latency, or the name of the runs' own metric; of one that is
+            called latency it is latency_metric, as in a report.
         ax: matplotlib axes to draw on; None: new ones.
         x: time, rounds, bits or energy; None: as the figure chooses.
 
@@ -29,11 +30,12 @@ def plot(runs: Any, figure: str, ax: Any = None, x: str | None = None) -> Any:
         raise ResultsError("No package for figures is installed; install edgesim with its reports.")
     takes = {name: signature(getattr(module, name)).parameters for name in module.__all__}
     figures = [name for name in takes if "ax" in takes[name] and "name" not in takes[name]]
-    metrics, options = own_metrics(runs), {} if x is None else {"x": x}
+    metrics = {f"{each}_metric" if each in figures else each: each for each in own_metrics(runs)}
+    options = {} if x is None else {"x": x}
     if figure in figures:
         return getattr(module, figure)(runs, ax=ax, **options)
     if figure in metrics:
-        return module.metric(runs, figure, ax=ax, **options)
+        return module.metric(runs, metrics[figure], ax=ax, **options)
     known = ", ".join([*figures, *metrics])
     raise ResultsError(f'The figure "{figure}" is unknown; there are {known}.')
 

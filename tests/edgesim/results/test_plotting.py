@@ -36,3 +36,18 @@ def test_the_metric_of_the_runs_is_a_figure_by_its_name(tiny_scenario):
         assert line.get_ydata().tolist() == run.rounds["cross_entropy"].tolist()
     with pytest.raises(ResultsError, match="there are accuracy, latency, loss, cross_entropy"):
         run.plot("metric")
+
+
+def test_a_metric_that_is_called_as_a_figure_has_the_name_that_it_has_in_a_report(tiny_scenario):
+    matplotlib.use("agg")
+    code = "def latency(outputs, y):\n    return (outputs.argmax(1) == y).float()\n"
+    (tiny_scenario.parent / "my.py").write_text(code)
+    trains = ["learning.dataset=digits", "learning.partition={kind: iid}", "rounds=2"]
+    run = edgesim.simulate(
+        edgesim.load(tiny_scenario, [*trains, "learning.metric=./my.py:latency"]), allow_code=True
+    )
+    (line,) = run.plot("latency_metric", x="rounds").lines
+    assert line.get_ydata().tolist() == run.rounds["latency"].tolist()
+    assert run.plot("latency").get_ylabel() == "latency per round (ms)"
+    with pytest.raises(ResultsError, match="there are accuracy, latency, loss, latency_metric"):
+        run.plot("metric")
