@@ -75,13 +75,15 @@ Layout = SingleLayout | HexLayout | SitesLayout
 
 class PowerControlSection(Section):
     p0_w: Annotated[float, Quantity("W", high=1e3)] = key(
-        "P0, power that should arrive per resource block of 180 kHz where alpha is 1",
+        "P0, power that should arrive per resource block of 180 kHz where alpha is 1, -202 dBm to "
+        "24 dBm as in 3GPP TS 38.331",
         "-85 dBm",
         10.0**-11.5,
         f"{OURS}: -85 dBm",
     )
     alpha: Annotated[float, Quantity(high=1.0, above=False)] = key(
-        "share of the path loss (dB) that a device makes up for: 0 no device, 1 all of it",
+        "share of the path loss (dB) that a device makes up for, one of the values of 3GPP TS "
+        "38.331: 0 (nothing of it), 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1 (all of it)",
         0.8,
         0.8,
         f"{OURS}: a common value of 3GPP TS 38.331, field Alpha",

@@ -1,11 +1,14 @@
 """Keys of layouts and power control: what is refused, in one sentence; what comes back."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from edgesim.errors import ScenarioError
 from edgesim.scenario import load
+from edgesim.scenario.key_docs import explain_key
+from edgesim.scenario.radio.layout_schema import ALPHAS
 
 URBAN = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
 HEX = [
@@ -106,6 +109,14 @@ def test_a_layout_comes_back_from_a_runs_folder(changes, tmp_path):
     (tmp_path / "again.yaml").write_text(scenario.to_yaml())
     again = load(tmp_path / "again.yaml")
     assert again.network == scenario.network and again.digest() == scenario.digest()
+
+
+def test_the_explanation_of_alpha_lists_the_values_that_are_taken():
+    (info,) = explain_key("network.power_control.alpha")
+    listed = re.findall(r"[\d.]+(?=[ ,])", info.meaning.partition("38.331: ")[2])
+    assert [float(each) for each in listed] == list(ALPHAS)
+    for each in listed:
+        load(URBAN, [f"network.power_control={{alpha: {each}}}"], "quantile")
 
 
 def test_the_sites_of_a_file_are_those_of_a_list(tmp_path):
