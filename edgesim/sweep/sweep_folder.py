@@ -15,7 +15,7 @@ from shutil import rmtree
 from typing import Any
 
 from edgesim.records.atomic_files import json_text, write_atomic
-from edgesim.records.checkpoint.run_checkpoint import RunFolder
+from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
 from edgesim.records.checkpoint.usable_folder import (
     FolderError,
     not_written,
@@ -28,7 +28,7 @@ from edgesim.runs.scheme_position import renew_scheme_position
 from edgesim.sweep.shorter_runs import ShorterRun, shorter_runs
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
-from fl.stored_files import BLANK, sealed
+from fl.stored_files import BLANK, read_sealed_arrays, sealed
 
 
 def refuse_unusable_sweep(path: Path) -> None:
@@ -76,11 +76,12 @@ class SweepFolder:
         self.shorter = shorter_runs(new, self._known.values(), data, allow_code)
 
     def rounds_left(self, point: SweepPoint) -> int:
-        """Rounds of a point that the run from which it goes on has not; `stop` may save others."""
+        """Rounds that a point, or the run that it goes on from, has not; `stop` may save others."""
         begun = self.shorter.get(point.id)
         if begun and begun.stopped:
             return 0
-        return point.scenario.rounds - (begun.rounds if begun else 0)
+        done = begun.rounds if begun else _rounds_kept(RunFolder(self.of(point)))
+        return point.scenario.rounds - done
 
     def open(self) -> None:
         """Make the folder and write into it what is planned.
@@ -194,6 +195,13 @@ class SweepFolder:
         """Runs of earlier sweeps that lie beside the points of this one."""
         planned = {point.id for point in self.plan.points}
         return sum(_id_of(path) not in planned for path in self._point_folders())
+
+
+def _rounds_kept(run: RunFolder) -> int:
+    """How many rounds a run had ended when it was interrupted."""
+    with suppress(*UNREADABLE):
+        return int(read_sealed_arrays(run.state_file)[1]["g"]) + 1
+    return 0
 
 
 def _id_of(folder: Path) -> str:

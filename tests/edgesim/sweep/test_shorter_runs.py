@@ -185,6 +185,17 @@ def test_the_time_left_is_of_the_rounds_that_are_not_copied(folder, sweep):
     assert list(SweepProgress(planned).rounds_left.values()) == [2, 5]
 
 
+def test_a_point_that_was_interrupted_has_the_rounds_left_that_it_has_not_kept(folder, sweep):
+    sweep("tiny.yaml", "rounds=3", "--out", "s")
+    [run] = (folder / "s/points").iterdir()
+    planned = SweepFolder(folder / "s", plan_sweep(folder / "tiny.yaml", ["rounds=5"], "0-1"))
+    interrupted, new = planned.to_run()
+    ShorterRun(run, 3).copy_state(planned.of(interrupted), folder / "s/shared")
+    assert [planned.rounds_left(point) for point in (interrupted, new)] == [2, 5]
+    (planned.of(interrupted) / "checkpoint/state.safetensors").write_bytes(b"damaged")
+    assert planned.rounds_left(interrupted) == 5
+
+
 @pytest.mark.slow
 def test_scalars_of_tensorboard_go_on_too(folder, sweep):
     pytest.importorskip("tensorboard")
