@@ -29,8 +29,8 @@ from solvers import InfeasibleError, InvalidAllocationError, NumberRangeError, S
 
 RESUME = "make room, and the same command resumes where it stopped"
 METHOD = ("learning", "method")
-# A solver's words on a bound -> the parameter of the method that it follows, and words before its
-# key: a ratio that may be raised is not given yet.
+# A solver's words on a bound -> the parameter of the method that sets it, and what to say before
+# its key: rho is to be "set", as rho_min can be raised only where rho was not given.
 BOUNDS = {
     "pruned to rho_max": ("rho_max", "pruned to"),
     "raise rho_max": ("rho_max", "raise"),
