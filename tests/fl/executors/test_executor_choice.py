@@ -56,7 +56,7 @@ def test_what_is_never_stacked_has_the_sums_of_one_by_one_under_every_name():
     """A summary said "stacked" of a module that its detours said was trained one by one."""
     task = task_of(MLP)
 
-    def module(seed):
+    def module():
         return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
 
     own = ModuleArchitecture("./net.py:Net", (1, 8, 8), 10, (), module)
