@@ -216,20 +216,20 @@ def test_scalars_of_tensorboard_go_on_too(folder, sweep):
 def test_a_full_disk_fails_the_point_and_the_same_command_goes_on(folder, sweep):
     import resource
 
-    sweep("tiny.yaml", "rounds=2", "--out", "s")
-    [log] = (folder / "s").rglob("log.arrows")
+    sweep("tiny.yaml", "rounds=6", "--out", "s")
+    [log] = (folder / "s").rglob("log.arrows")  # by far the largest file of the sweep
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size - 1, before[1]))
     try:
-        ended = sweep("tiny.yaml", "rounds=3", "--out", "s", code=1)
+        ended = sweep("tiny.yaml", "rounds=7", "--out", "s", code=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     told = "failed: fedavg, seed 0: .*: File too large; make room, and the same command goes on"
     assert re.search(told, ended.output)
     assert not (folder / "s/shared").exists()
     assert find_runs([folder / "s"]).unfinished == []  # half a copy is no run
-    sweep("tiny.yaml", "rounds=3", "--out", "s")
-    assert FirstRounds.begun == [2]
+    sweep("tiny.yaml", "rounds=7", "--out", "s")
+    assert FirstRounds.begun == [6]
 
 
 def test_what_is_no_full_disk_asks_for_no_room(folder, sweep):
