@@ -17,6 +17,7 @@ from edgesim.sweep.time_estimate import estimate
 from edgesim.sweep.workers.point_task import ENDED, WorkerEvent, carry_out
 from tests.edgesim.sweep.conftest import InProcessWorkers
 
+POINT = r"\S+/s/points/fedavg-s0-\w+"  # the folder that a sentence names
 # how often states were written, and wall times, differ
 NOT_COMPARED = {"checkpoint", "timing.json", "tensorboard"}
 
@@ -224,7 +225,7 @@ def test_a_full_disk_fails_the_point_and_the_same_command_goes_on(folder, sweep)
         ended = sweep("tiny.yaml", "rounds=7", "--out", "s", code=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    told = "failed: fedavg, seed 0: .*: File too large; make room, and the same command goes on"
+    told = rf"failed: fedavg, seed 0: {POINT}: File too large; make room, and the same command goes"
     assert re.search(told, ended.output)
     assert not (folder / "s/shared").exists()
     assert find_runs([folder / "s"]).unfinished == []  # half a copy is no run
@@ -236,7 +237,7 @@ def test_what_is_no_full_disk_asks_for_no_room(folder, sweep):
     sweep("tiny.yaml", "rounds=2", "--out", "s")
     (folder / "s/shared").write_text("a file where a folder is wanted")
     ended = sweep("tiny.yaml", "rounds=3", "--seeds", "0-1", "--out", "s", code=1)
-    told = "failed: fedavg, seed 0: .*: (Not a directory|File exists); mend that, and the same"
+    told = rf"failed: fedavg, seed 0: {POINT}: (Not a directory|File exists); mend that, and"
     assert re.search(told, ended.stderr) and len(ended.stderr.splitlines()) == 1
     assert "1 of 2 points done, 1 failed" in ended.stdout and FirstRounds.begun == [0]
 
