@@ -54,6 +54,13 @@ class FedMP(SubmodelMethod):
 
     source: ClassVar[str] = JIANG
     stale: ClassVar[str] = "damp"
+    width: float | None = param(
+        None,
+        "share of the units that every device keeps; none: what its bandit draws",
+        source=JIANG,
+        gt=0,
+        le=1,
+    )
     least_share: float = param(
         0.2, "least share of units that the bandit may keep", source=OURS, gt=0, le=0.99
     )

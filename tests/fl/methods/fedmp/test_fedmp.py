@@ -10,6 +10,7 @@ from fl.contracts import Grant, Outcome, Report, Sent
 from fl.errors import MethodError
 from fl.executors.deferred_training import Trainer
 from fl.method_base.aggregation import mean_of_differences
+from fl.method_base.method import parameters
 from fl.methods.fedmp.e_ucb import EUcb
 from tests.fl.conftest import view_of
 
@@ -102,3 +103,12 @@ def test_a_device_earns_the_fall_of_its_loss_over_its_distance_from_the_mean_tim
 def test_what_a_fixed_width_does_not_read_is_refused(bench):
     with pytest.raises(MethodError, match=r"least_share.*width is given"):
         bench.method("fedmp", width=0.5, least_share=0.3)
+
+
+def test_without_a_width_the_bandit_decides_whatever_a_device_can_give(bench):
+    method = bench.method("fedmp", **PLAIN)
+    state, view = method.start(), view_of(bench.task)
+    weak = replace(view, capability=view.capability * 0.1, model_budget=view.model_budget * 0.1)
+    assert np.array_equal(method.kept(state, weak, 0), method.kept(state, view, 0))
+    (width,) = (each for each in parameters(type(method)) if each.name == "width")
+    assert width.meaning.endswith("none: what its bandit draws")
