@@ -56,8 +56,8 @@ class FedLPS(FedLPSParameters):
         equal ones the first.
         A device that was never asked is tested with the global model.
         Time in (15) is relative to the first finish times that the server sees (``time_scale``); a
-        late device earns nothing. The bandit knows the initial model's accuracy on a device's data,
-        at no cost.
+        device that is late earns nothing where the server does not wait for it. The bandit knows
+        the initial model's accuracy on a device's data, at no cost.
         ``accounting.mask_overhead`` charges the pattern, J bit or J H2(share of the units that are
         kept). The scores' own few FLOPs are free.
     """

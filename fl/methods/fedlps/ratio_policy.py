@@ -22,8 +22,8 @@ class RatioPolicy:
 
     ``state.notes`` remembers per device its bandit's record and its next ratio, and of the last
     round the ratios that were executed. The server knows when an upload came and what accuracy it
-    reports; of a device that was late it only knows that it was, which earns nothing, also where
-    arriving with less accuracy would cost; one that failed teaches nothing.
+    reports; of a late device that it did not wait for it only knows that it was late, which earns
+    nothing, also where arriving with less accuracy would cost; one that failed teaches nothing.
     """
 
     settings: FedLPSParameters

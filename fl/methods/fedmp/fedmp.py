@@ -41,7 +41,7 @@ class FedMP(SubmodelMethod):
 
     Departs from the paper:
         The first participation of a device earns nothing, since no loss stands before it; nor does
-        one that was late.
+        one that was late where the server does not wait.
         A distance below 5 % of the mean time counts as 5 %.
         Neither capability nor model budget bound a ratio: the bandit learns from the times.
         A leaf is divided where both parts have ``least_width``, and passes its plays on by width.

@@ -100,6 +100,20 @@ def test_a_device_earns_the_fall_of_its_loss_over_its_distance_from_the_mean_tim
     assert method.observe(state, Report(2, 1.0, ())) is state
 
 
+def test_a_late_device_earns_something_only_where_the_server_waits_for_it(bench):
+    method = bench.method("fedmp", **PLAIN)
+    state, view = method.start(), view_of(bench.task)
+    updates, report = outcomes(bench, method, state, [1.0, 2.0, 3.0, 2.0])
+    state = method.observe(method.aggregate(state, view, updates), report)
+    _, report = outcomes(bench, method, state, [1.0, 2.0, 3.0, 2.0])
+    in_time, waited_for, lost, other = report.outcomes
+    waited_for = replace(waited_for, status="late")
+    lost = replace(lost, status="late", received=False)
+    after = method.observe(state, replace(report, outcomes=(in_time, waited_for, lost, other)))
+    before, learned = state.notes["bandits"], after.notes["bandits"]
+    assert [k for k in before if learned[k] == before[k]] == ["2"]
+
+
 def test_what_a_fixed_width_does_not_read_is_refused(bench):
     with pytest.raises(MethodError, match=r"least_share.*width is given"):
         bench.method("fedmp", width=0.5, least_share=0.3)
