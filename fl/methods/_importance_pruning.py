@@ -201,6 +201,7 @@ class ImportancePruning(Method):
         if self.pruned_counts == "all":
             w = mean_of_differences(state.w, sent, weights)
         else:
-            filled = [Sent(s.values.where(s.travels, 0.0), self.shared_mask) for s in sent]
+            # what a device pruned is 0 in its model already, or what damping made of that 0
+            filled = [Sent(s.values, self.shared_mask) for s in sent]
             w = mean_over_holders(state.w, filled, weights)
         return replace(state, g=state.g + 1, w=w)

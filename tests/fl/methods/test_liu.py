@@ -83,3 +83,22 @@ def test_means_of_a_weight_that_some_devices_have_pruned(bench):
         assert w[first] == pytest.approx(kept_once)
         assert w[second] == pytest.approx(kept_never)
         assert (w[method.personal()] == 1).all()
+
+
+@pytest.mark.parametrize("from_now", [False, True])
+def test_a_zero_for_what_was_pruned_is_damped_as_the_rest_of_an_update(bench, from_now):
+    """Downloaded 1, kept and trained to 3, or pruned; half of it counts, and the model is 2 by now.
+
+    Kept 2 + (3 - 1) / 2 = 3, pruned 2 + (0 - 1) / 2 = 1.5; from the model of now (2 + 3) / 2 and 1.
+    """
+    method = bench.method("liu", pruned_counts="zeros")
+    kept, pruned = np.flatnonzero(method.shared)[:2]
+    begun = replace(method.start(), w=torch.ones(method.layout.size))
+    now = replace(begun, g=1, w=2.0 * begun.w)
+    holder = torch.zeros(method.layout.size, dtype=torch.bool)
+    holder[kept] = True
+    (job,) = bench.jobs(method, begun, rho=0.5, devices=[0])
+    update = Done(job, Trained(3.0 * holder, holder, 0.0))
+    used = method.damped(update, now, now if from_now else begun, 0.5)
+    w = method.aggregate(now, view_of(bench.task), [used]).w
+    assert [w[kept], w[pruned]] == ([2.5, 1.0] if from_now else [3.0, 1.5])
