@@ -57,12 +57,6 @@ class MovedUpdate(WeightedUpdate):
     base: Tensor
     shared: Tensor
 
-    @property
-    def offset(self) -> Tensor:
-        """x - base [P], of the model downloaded from the one that the change is measured from."""
-        start: Tensor = self.job.phases[0].start
-        return start.double() - self.base.double()
-
     def result(self) -> Trained:
         return self._moved
 

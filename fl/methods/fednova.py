@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from fl.contracts import Payload, Update, View
+from fl.contracts import Payload, Tensor, Update, View
 from fl.errors import MethodError
 from fl.method_base.affine_demand import upload_bits
 from fl.method_base.method import MAX_RATE, State, param
-from fl.method_base.stale_updates import MovedUpdate, device_change
+from fl.method_base.stale_updates import MovedUpdate, as_it_came
 from fl.methods.fedavg import weighting_by_samples
 from fl.methods.fedprox import FedProx
 
@@ -58,12 +58,10 @@ class FedNova(FedProx):
 
     def reach(self, steps: int, lr: float) -> float:
         """|a_k|: how far so many steps carry under a constant gradient, in units of lr times it."""
-        if self.mu:
-            return (1.0 - (1.0 - lr * self.mu) ** steps) / (lr * self.mu)
         counter = total = 0.0
         for _ in range(steps):
             counter = self.momentum * counter + 1.0
-            total += counter
+            total = (1.0 - lr * self.mu) * total + counter
         return total
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
@@ -77,9 +75,11 @@ class FedNova(FedProx):
         old = state.w.double()
         moved = old.new_zeros(len(old))
         for one, p, a in zip(updates, weight, reach, strict=True):
-            if isinstance(one, MovedUpdate):  # only the device's own change has its steps in it
-                moved += (one.weight * p / sum(weight)) * one.offset
-                moved += one.weight * device_change(one).double() * (scale * p / a)
-            else:
-                moved += (one.result().w.double() - old) * (scale * p / a)
+            base, left = old, 1.0
+            if isinstance(one, MovedUpdate):
+                base, left = one.base.double(), one.weight
+            start: Tensor = one.job.phases[0].start
+            offset = start.double() - base
+            own = as_it_came(one).result().w.double() - start.double()  # its steps, no offset
+            moved += left * (own * (scale * p / a) + offset * (p / sum(weight)))
         return replace(state, g=state.g + 1, w=(old + moved).to(state.w.dtype))

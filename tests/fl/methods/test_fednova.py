@@ -7,7 +7,6 @@ import torch
 
 from fl.contracts import Job, Payload, Phase, Trained
 from fl.errors import MethodError
-from fl.method_base.stale_updates import MovedUpdate
 from tests.fl.conftest import view_of
 
 LR = 0.1
@@ -43,6 +42,12 @@ def test_how_far_steps_carry(bench):
     assert bench.method("fednova", momentum=0.9).reach(2, LR) == pytest.approx(2.9)
     assert bench.method("fednova", momentum=0.9).reach(3, LR) == pytest.approx(5.61)
     assert bench.method("fednova", mu=0.1).reach(3, LR) == pytest.approx(2.9701)
+
+
+def test_how_far_steps_carry_that_have_become_tiny(bench):
+    """1 - lr mu rounds to 1 from lr mu = 1e-16 on, as after 300 rounds with lr_decay 0.9."""
+    method = bench.method("fednova", mu=0.1)
+    assert [method.reach(3, rate) for rate in (1e-13, 1e-16)] == pytest.approx([3, 3], rel=1e-9)
 
 
 def test_equal_steps_are_fedavg(bench):
@@ -95,25 +100,25 @@ def test_where_one_and_three_steps_on_opposite_quadratics_end(bench, eta, fednov
         assert reached[0] / (1 - reached[1] + reached[0]) == pytest.approx(limit, abs=6e-6)
 
 
-@pytest.mark.parametrize("from_now, expected", [(False, 2.5), (True, 2.0)])
-def test_what_staleness_moves_is_the_normalised_change_of_the_device(bench, from_now, expected):
-    """From 0, two steps to 2 and four to 4, and the model is 1 by now; tau_eff = 3, s = 1/2.
+@pytest.mark.parametrize(
+    "from_now, left, expected",
+    [(False, 0.5, 2.5), (True, 0.5, 2.0), (False, 1.0, 4.0), (True, 1.0, 3.0)],
+)
+def test_what_staleness_moves_is_the_normalised_change_of_the_device(
+    bench, from_now, left, expected
+):
+    """From 0, two steps to 2 and four to 4, and the model is 1 by now; tau_eff = 3.
 
     Both changes are normalised to 3: 1 + s 3 if measured from the model downloaded, and
-    1 + s (0 + 3 - 1) from that of now.
+    1 + s (0 + 3 - 1) from that of now, also where the clock leaves all of an update, s = 1.
     """
     method = bench.method("fednova", weighting="uniform")
     zeros = torch.zeros_like(method.start().w)
-    state = replace(method.start(), w=zeros + 1.0)
+    begun = replace(method.start(), w=zeros)
+    now = replace(begun, g=1, w=zeros + 1.0)
     updates = [
-        MovedUpdate(
-            Walked(k, zeros, steps, -1.0 / LR),
-            0.5,
-            state.w,
-            state.w if from_now else zeros,
-            method.shared_mask,
-        )
+        method.damped(Walked(k, zeros, steps, -1.0 / LR), now, now if from_now else begun, left)
         for k, steps in enumerate((2, 4))
     ]
-    after = method.aggregate(state, view_of(bench.task), updates)
+    after = method.aggregate(now, view_of(bench.task), updates)
     assert after.w[0].item() == pytest.approx(expected, abs=1e-6)
