@@ -21,7 +21,8 @@ class FedBN(FedAvg):
         A model without normalisation layers is allowed, and is FedAvg.
         All normalisation layers stay; the authors' program goes by names and misses those of
         ResNet's shortcuts.
-        Statistics are always those of the batch at hand, here as in all methods.
+        Here as in all methods no running statistics are kept: a batch normalises itself, and for a
+        test those of the training data of the devices that use the model are taken.
     """
 
     source: ClassVar[str] = "Li et al., ICLR 2021, Algorithm 1"
