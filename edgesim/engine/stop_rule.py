@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-ROUNDING = 1e-9  # relative, by which a sum of times may fall short of what it stands for
+from edgesim.records.simulated_times import ROUNDING
 
 
 @dataclass

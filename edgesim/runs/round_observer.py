@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from edgesim.engine.stop_rule import ROUNDING, StopRule
+from edgesim.engine.stop_rule import StopRule
 from edgesim.records.checkpoint.run_checkpoint import RunFolder
 from edgesim.records.event_log import EventLog
+from edgesim.records.simulated_times import multiples_passed
 from edgesim.records.summary import divergence_warnings
 from edgesim.scenario.loader import Scenario
 from fl.contracts import METRIC, AtWork, Observer, Scores, State
@@ -143,5 +144,4 @@ def is_evaluated(scenario: Scenario, g: int, before_s: float, now_s: float) -> b
         return True
     if isinstance(every, int):
         return (g + 1) % every == 0
-    before, now = (math.floor(time_s / every * (1.0 + ROUNDING)) for time_s in (before_s, now_s))
-    return now > before
+    return multiples_passed(now_s, every) > multiples_passed(before_s, every)

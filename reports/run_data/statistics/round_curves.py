@@ -9,6 +9,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from edgesim.records.costs_over_time import UNCLOSED, spent_by_versions
+from edgesim.records.simulated_times import multiples_passed
 from edgesim.results.finished_run import FinishedRun
 from edgesim.scenario.units import parse
 from reports.run_data.scheme_grouping import Scheme
@@ -85,7 +86,8 @@ def _moments(run: FinishedRun) -> np.ndarray:
     """
     every = (run.scenario.get("evaluate") or {}).get("every")
     if isinstance(every, str):
-        return np.floor(run.rounds["time_s"].to_numpy() / parse(every, "s"))
+        every_s = parse(every, "s")
+        return np.array([multiples_passed(time_s, every_s) for time_s in run.rounds["time_s"]])
     return run.rounds["round"].to_numpy()
 
 

@@ -54,6 +54,23 @@ def test_seeds_are_compared_after_the_same_times(tmp_path, write_run):
     assert curve.values.tolist() == [[0.2, 0.3, 0.5], [0.2, 0.3, 0.5]]
 
 
+def test_a_sum_of_latencies_that_falls_short_of_a_time_counts_as_having_reached_it(
+    tmp_path, write_run
+):
+    """Every 60 ms, of rounds of 60 ms, which end a rounding error early or late."""
+    accuracy = tuple(0.05 * g for g in range(1, 13))
+    folders = [
+        write_run(
+            tmp_path / str(seed), seed=seed, accuracy=accuracy, latency_s=(latency_s,) * 12,
+            extra="evaluate: {every: 60 ms}",
+        )
+        for seed, latency_s in enumerate((0.05999999999999999, 0.06000000000000002))
+    ]  # fmt: skip
+    curve = round_curve(load_schemes(folders)[0], "accuracy")
+    assert curve.rounds.tolist() == list(range(1, 13))
+    assert curve.mean.tolist() == approx(accuracy)
+
+
 def test_the_spread_over_devices_stands_apart(scheme_of):
     curve = round_curve(scheme_of(), "accuracy")
     assert (curve.devices_std.tolist(), curve.half) == ([0.1, 0.1], None)
