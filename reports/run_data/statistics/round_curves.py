@@ -15,6 +15,8 @@ from edgesim.scenario.units import parse
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.seed_intervals import LEAST_SEEDS, half_width
 
+OF_ROUNDS = ("latency_s",)  # columns that each round has, evaluated or not
+
 
 @dataclass(frozen=True)
 class RoundCurve:
@@ -79,13 +81,15 @@ def spent_by(run: FinishedRun, rounds: np.ndarray) -> np.ndarray:
     return spent[:, kept]
 
 
-def _moments(run: FinishedRun) -> np.ndarray:
-    """By which evaluations of several seeds belong together, a number for each round.
+def _moments(run: FinishedRun, column: str) -> np.ndarray:
+    """By which values of several seeds belong together, a number for each round.
 
-    The round itself, or where `evaluate.every` is a time, how many of it have passed.
+    The round itself, or of evaluations where `evaluate.every` is a time, how many of it have
+    passed.
     """
     every = (run.scenario.get("evaluate") or {}).get("every")
-    if isinstance(every, str):
+    # of rounds that end after a multiple, long ones are too many: theirs is no mean latency
+    if isinstance(every, str) and column not in OF_ROUNDS:
         every_s = parse(every, "s")
         return np.array([multiples_passed(time_s, every_s) for time_s in run.rounds["time_s"]])
     return run.rounds["round"].to_numpy()
@@ -100,8 +104,9 @@ def any_curve(schemes: Sequence[Scheme], column: str) -> bool:
 def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
     """Mean over seeds at the rounds that all evaluated, with its interval; None without any.
 
-    Where they are evaluated after times, these are other rounds with every seed: then it is the
-    mean over what they evaluated first after a time that all have evaluated after.
+    Of `OF_ROUNDS` that is at the rounds that all played. Where they are evaluated after times,
+    these are other rounds with every seed: then it is the mean over what they evaluated first
+    after a time that all have evaluated after.
     """
     tables = [{name: run.rounds[name].to_numpy() for name in run.rounds} for run in scheme.runs]
     if not all(column in table for table in tables):
@@ -109,7 +114,7 @@ def round_curve(scheme: Scheme, column: str) -> RoundCurve | None:
     at = [np.flatnonzero(~np.isnan(table[column])) for table in tables]
     if len(at) > 1:
         found = [
-            np.unique(_moments(run)[each], return_index=True)
+            np.unique(_moments(run, column)[each], return_index=True)
             for run, each in zip(scheme.runs, at, strict=True)
         ]
         common = reduce(np.intersect1d, [moments for moments, _ in found])

@@ -71,6 +71,21 @@ def test_a_sum_of_latencies_that_falls_short_of_a_time_counts_as_having_reached_
     assert curve.mean.tolist() == approx(accuracy)
 
 
+def test_latencies_are_those_of_all_rounds_though_evaluations_follow_times(tmp_path, write_run):
+    """Every 40 ms: all rounds that reach a multiple take 30 ms, the mean round at most 20."""
+    given = {0: (0.01, 0.03, 0.01, 0.03), 1: (0.01, 0.01, 0.03, 0.03, 0.01)}
+    folders = [
+        write_run(
+            tmp_path / str(seed), seed=seed, accuracy=(0.5,) * len(latency_s), latency_s=latency_s,
+            extra="evaluate: {every: 40 ms}",
+        )
+        for seed, latency_s in given.items()
+    ]  # fmt: skip
+    curve = round_curve(load_schemes(folders)[0], "latency_s")
+    assert curve.rounds.tolist() == [1, 2, 3, 4]
+    assert curve.mean.tolist() == approx([0.01, 0.02, 0.02, 0.03])
+
+
 def test_the_spread_over_devices_stands_apart(scheme_of):
     curve = round_curve(scheme_of(), "accuracy")
     assert (curve.devices_std.tolist(), curve.half) == ([0.1, 0.1], None)
