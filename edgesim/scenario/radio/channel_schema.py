@@ -22,7 +22,6 @@ from edgesim.scenario.section import (
 )
 
 TR38901 = ("uma", "umi", "rma", "inh")
-HIGH_LOSS = 0.5  # share of the buildings where none is written
 
 
 class ConstantPathLoss(Section):
@@ -58,9 +57,9 @@ class WallsSection(Section):
         f"{OURS}: all outdoor; 3GPP TR 38.901, Tables 7.2-1 and 7.2-3, has 0.8, and 0.5 for rma",
     )
     high_loss: Annotated[float, Quantity(high=1.0, above=False)] = key(
-        "share of these buildings with high-loss walls (coated glass); rma has none",
+        "share of the buildings with high-loss walls (coated glass); rma has none",
         0.5,
-        HIGH_LOSS,
+        0.5,
         f"{OURS}: Table 7.4.3-2 leaves it open",
     )
     heights: Annotated[str, Word(("device", "floors"))] = key(
@@ -72,18 +71,11 @@ class WallsSection(Section):
         written=False,
     )
 
-    @property
-    def has_high_loss(self) -> bool:
-        """Whether high-loss walls are asked for: another share than that of the default, or 0."""
-        return self.high_loss not in (0.0, HIGH_LOSS)
-
     @model_validator(mode="after")
     def _has_buildings(self) -> WallsSection:
-        problem = ", but nobody is in a building; write indoor: 0.8, or remove it"
         if self.heights == "floors" and not self.indoor:
+            problem = ", but nobody is in a building; write indoor: 0.8, or remove it"
             raise refuse(self.heights, problem, "heights")
-        if self.has_high_loss and not self.indoor:
-            raise refuse(self.high_loss, problem, "high_loss")
         return self
 
 
@@ -129,9 +121,6 @@ class Tr38901PathLoss(Section):
             raise ValueRefusedError(problem, keys=["antenna_gain"])
         if self.model == "rma" and self.walls.heights == "floors":
             problem = ", whose houses are not 4 to 8 floors high; remove walls.heights"
-            raise refuse(self.model, problem, "model")
-        if self.model == "rma" and self.walls.has_high_loss:
-            problem = ", whose houses have low-loss walls only; remove walls.high_loss"
             raise refuse(self.model, problem, "model")
         if self.model == "inh" and "walls" in self.model_fields_set and self.walls.indoor > 0.0:
             problem = ", which reads no walls; remove them, or write another model"
