@@ -75,11 +75,10 @@ class FedNova(FedProx):
         old = state.w.double()
         moved = old.new_zeros(len(old))
         for one, p, a in zip(updates, weight, reach, strict=True):
-            base, left = old, 1.0
-            if isinstance(one, MovedUpdate):
-                base, left = one.base.double(), one.weight
+            base, left = (one.base, one.weight) if isinstance(one, MovedUpdate) else (state.w, 1.0)
             start: Tensor = one.job.phases[0].start
-            offset = start.double() - base
-            own = as_it_came(one).result().w.double() - start.double()  # its steps, no offset
-            moved += left * (own * (scale * p / a) + offset * (p / sum(weight)))
+            own = as_it_came(one).result().w.double() - start  # its steps, no offset
+            moved += own * (left * scale * p / a)
+            if start is not base:
+                moved += (start.double() - base) * (left * p / sum(weight))
         return replace(state, g=state.g + 1, w=(old + moved).to(state.w.dtype))
