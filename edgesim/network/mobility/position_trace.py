@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,7 @@ def read_positions(path: Path, devices: int, end: str = STOP) -> PositionTrace:
             raise ValueError
     except ValueError:
         raise PositionTraceError(f"has in line {odd_line(lines)} not four numbers") from None
+    refuse_odd_values(rows, lines)
     return checked(rows, devices, end)
 
 
@@ -118,14 +120,26 @@ def odd_line(lines: list[str]) -> int:
     return len(lines) + 1
 
 
+def refuse_odd_values(rows: Array, lines: list[str]) -> None:
+    """Check each number of the rows [N, 4], which are the lines that are not empty, by itself."""
+    device, time_s, points_m = rows[:, 0], rows[:, 1], rows[:, 2:]
+    whole = np.isfinite(device) & (device == np.floor(device))
+    for wanted, fine in (
+        ("a device that is a whole number from 0 on", whole & (device >= 0)),
+        ("a time in s, a finite number", np.isfinite(time_s)),
+        (f"a place within {FARTHEST_M:g} m of the origin", np.abs(points_m) <= FARTHEST_M),
+    ):
+        odd = np.flatnonzero(~fine.reshape(len(rows), -1).all(axis=1))
+        if odd.size:
+            filled = (number for number, line in enumerate(lines, 2) if line.strip())
+            number = next(islice(filled, odd[0], None))
+            given = lines[number - 2].strip()
+            raise PositionTraceError(f"has in line {number} {given}; wanted is {wanted}")
+
+
 def checked(rows: Array, devices: int, end: str) -> PositionTrace:
     """The trace of the rows [N, 4] of a file; every device has lines, from time 0 on, rising."""
-    if not (np.isfinite(rows).all() and (np.abs(rows[:, 2:]) <= FARTHEST_M).all()):
-        raise PositionTraceError(f"has a time or place beyond {FARTHEST_M:g} m")
-    numbers = rows[:, 0]
-    if (numbers != np.floor(numbers)).any() or (numbers < 0).any():
-        raise PositionTraceError("has a device that is no whole number from 0 on")
-    rows = rows[np.argsort(numbers, kind="stable")]
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
     rows = rows[rows[:, 0] < devices]
     found, first = np.unique(rows[:, 0], return_index=True)
     missing = np.setdiff1d(np.arange(devices), found)

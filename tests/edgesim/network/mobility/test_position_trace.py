@@ -47,11 +47,20 @@ def test_a_trace_that_ends_before_the_run_says_so(trace):
         (HEAD + "\n  \n0,0,1,1\n\n1,0,x,1\n", "has in line 6 not four numbers"),
         (HEAD + "\n0,0,1\n1,0,1\n", "has in line 3 not four numbers"),
         (HEAD + "0,0,1,1\n1,0,1,1,1\n", "has in line 3 not four numbers"),
-        (HEAD + "0.5,0,1,1\n1,0,1,1\n", "has a device that is no whole number from 0 on"),
+        (
+            HEAD + "0,0,1,1\n\n0.5,0,1,1\n1,0,1,1\n",
+            "has in line 4 0.5,0,1,1; wanted is a device that is a whole number from 0 on",
+        ),
         (HEAD + "0,2,1,1\n1,0,1,1\n", "begins at 2 s for device 0; its first time must be 0"),
         (HEAD + "0,0,1,1\n0,0,1,2\n1,0,1,1\n", "goes from 0 s to 0 s for device 0; times must"),
-        (HEAD + "0,0,nan,1\n1,0,1,1\n", "has a time or place beyond 1e+07 m"),
-        (HEAD + "0,0,1e9,1\n1,0,1,1\n", "has a time or place beyond 1e+07 m"),
+        (
+            HEAD + "0,0,1,1\n1,0,nan,1\n",
+            "has in line 3 1,0,nan,1; wanted is a place within 1e+07 m of the origin",
+        ),
+        (HEAD + "0,0,1,1e9\n1,0,1,1\n", "has in line 2 0,0,1,1e9; wanted is a place within"),
+        (HEAD + "0,0,1,1\n1,inf,1,1\n", "has in line 3 1,inf,1,1; wanted is a time in s, a fini"),
+        (HEAD + "nan,0,1,1\n1,0,1,1\n", "has in line 2 nan,0,1,1; wanted is a device that is"),
+        (HEAD + "0,0,1,1\ninf,0,1,1\n", "has in line 3 inf,0,1,1; wanted is a device that is"),
     ],
 )
 def test_mistakes(trace, text, sentence):
