@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 
 import numpy as np
 
@@ -34,12 +34,14 @@ CRASH_EVENTS = 5  # of a crash after which the job goes on: it, the repair, and 
 PERIOD_EVENTS = 6  # of a TDD period beside a full battery: two each as slots begin, end, fill it
 EVENTS_PER_S = 3e4  # of one process, measured
 YEAR_S = 365.25 * 24 * 3600
+LONG_ROUND_S = 24 * 3600  # of which the length, too, may be a mistake
+UNITS = ((1.0, "s"), (3600.0, "hours"), (24 * 3600.0, "days"), (YEAR_S, "years"))
 Cause = tuple[tuple[str | int, ...], str, str]  # key, its value, what to write
 
 
 @dataclass(frozen=True)
 class RoundEvents:
-    """About how many events a round has, by what they follow from.
+    """About how many events a round has, by what they follow from, and how long it is.
 
     Args:
         devices: that start and end their parts.
@@ -48,6 +50,7 @@ class RoundEvents:
         programs: other programs that come and go.
         slots: TDD slots beside a full battery.
         crashes: after which jobs go on; jobs that start again do so a bounded number of times.
+        longest_s: planned for a device of the round, s.
     """
 
     devices: float = 0.0
@@ -56,15 +59,24 @@ class RoundEvents:
     programs: float = 0.0
     slots: float = 0.0
     crashes: float = 0.0
+    longest_s: float = 0.0
+
+    @property
+    def counts(self) -> dict[str, float]:
+        """The numbers of events."""
+        counts = asdict(self)
+        del counts["longest_s"]
+        return counts
 
     @property
     def total(self) -> float:
-        return sum(astuple(self))
+        return sum(self.counts.values())
 
     @classmethod
     def joined(cls, parts: Iterable[RoundEvents]) -> RoundEvents:
         """Those of several cells."""
-        return cls(*(sum(column) for column in zip(*map(astuple, parts), strict=True)))
+        columns = list(zip(*map(astuple, parts), strict=True))
+        return replace(cls(*(sum(column) for column in columns)), longest_s=max(columns[-1]))
 
 
 def round_events(cell: Cell, demand: Demand, view: View, plan: RoundPlan) -> RoundEvents:
@@ -87,10 +99,12 @@ def round_events(cell: Cell, demand: Demand, view: View, plan: RoundPlan) -> Rou
         rate_bps = cell.channel.rate_bps(grants.share, grants.power_w, gain)
         up_s = np.where(bits_up > 0.0, bits_up / rate_bps, 0.0)
         down_s = cell.downlink.seconds(bits_down, grants.device, cell.planner.gains)
-        steps = _channel_steps(cell, up_s + down_s)
-        within = _within_work(cell, grants, cycles, up_s, down_s)
-        crashes = _crashes(cell, grants.device, down_s + cycles / grants.cpu_hz + up_s)
-    return RoundEvents(count * DEVICE_EVENTS + woken, *steps, *within, crashes)
+        coherence, refresh = _channel_steps(cell, up_s + down_s)
+        programs, slots = _within_work(cell, grants, cycles, up_s, down_s)
+        work_s = down_s + cycles / grants.cpu_hz + up_s
+        crashes = _crashes(cell, grants.device, work_s)
+    devices, longest_s = count * DEVICE_EVENTS + woken, float(work_s.max())
+    return RoundEvents(devices, coherence, refresh, programs, slots, crashes, longest_s)
 
 
 def _channel_steps(cell: Cell, seconds: Array) -> tuple[float, float]:
@@ -152,18 +166,20 @@ def event_warnings(scenario: Scenario, events: RoundEvents) -> list[str]:
     total = of_round * scenario.rounds
     if not (total > MANY_EVENTS or of_round > MAX_ROUND_EVENTS):  # also where it is not known
         return []
-    needs = f"about {total:.1g} events, {_in_years(total / EVENTS_PER_S)}"
+    needs = f"about {total:.1g} events, {_rounded(total / EVENTS_PER_S)}"
     key, shown, hint = _cause(scenario, events)
     if total > MAX_EVENTS or of_round > MAX_ROUND_EVENTS:
-        problem = f"is {shown}: the run would need {needs} ({of_round:.1g} a round); {hint}"
+        of_one = f"{of_round:.1g} in a round, planned to last {_rounded(events.longest_s)}"
+        shorter = ", or let rounds be shorter" if events.longest_s > LONG_ROUND_S else ""
+        problem = f"is {shown}: the run would need {needs} ({of_one}); {hint}{shorter}"
         raise ScenarioKeyError(key, problem)
     return [f"{'.'.join(map(str, key))} is {shown}: the run needs {needs}"]
 
 
 def _cause(scenario: Scenario, events: RoundEvents) -> Cause:
     """What most of the events follow from."""
-    parts = asdict(events)
-    most = max(parts, key=parts.__getitem__)  # of equals the first: the devices
+    counts = events.counts
+    most = max(counts, key=counts.__getitem__)  # of equals the first: the devices
     rounds = ("rounds",), str(scenario.rounds), "write fewer rounds, or fewer devices"
     return CAUSES[most](scenario) or rounds if most in CAUSES else rounds
 
@@ -221,9 +237,9 @@ CAUSES: dict[str, Callable[[Scenario], Cause | None]] = {
 }
 
 
-def _in_years(seconds: float) -> str:
+def _rounded(seconds: float) -> str:
+    """A duration with two digits."""
     if not math.isfinite(seconds) or seconds > 1000 * YEAR_S:
         return "more than a thousand years"
-    if seconds > YEAR_S:
-        return f"{seconds / YEAR_S:.2g} years"
-    return f"{seconds / 3600:.2g} hours"
+    unit_s, unit = max((one for one in UNITS if one[0] <= seconds), default=UNITS[0])
+    return f"{float(f'{seconds / unit_s:.2g}'):g} {unit}"

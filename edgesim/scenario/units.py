@@ -109,12 +109,15 @@ def format_quantity(value: float, unit: str) -> str:
     Example:
         >>> format_quantity(2e7, "Hz"), format_quantity(10 ** -0.2, "W")
         ('20 MHz', '28 dBm')
+        >>> format_quantity(parse("3 km/h", "m/s"), "m/s")  # 0.8333333333333334 m/s
+        '3 km/h'
     """
     if not math.isfinite(value):
         raise ValueError(f"{value} {unit} cannot be written; only finite values can.")
     metric = _metric(value, unit)
-    clumsy = len(metric) > 8 or 0 < abs(value) < 1e-12
-    return (_level(value, unit) if clumsy else None) or metric
+    if len(metric) > 8 or 0 < abs(value) < 1e-12:
+        return _level(value, unit) or _other_unit(value, unit) or metric
+    return metric
 
 
 def unit_pattern(unit: str) -> str:
@@ -188,6 +191,16 @@ def _metric(value: float, unit: str) -> str:
     exponent = min(12, max(-12, 3 * (number.adjusted() // 3)))
     prefix = next(name for name, shift in PREFIXES.items() if shift == exponent)
     return f"{_plain(number.scaleb(-exponent))} {prefix}{unit}"
+
+
+def _other_unit(value: float, unit: str) -> str | None:
+    """The value in km/h, min or h, where a few digits give it back exactly."""
+    for symbol, factor in DIMENSIONS[unit].plain.items():
+        number = value / float(factor)
+        text = f"{number:.6g} {symbol}"
+        if "e" not in text and math.isfinite(number) and parse(text, unit) == value:
+            return text
+    return None
 
 
 def _plain(number: Decimal) -> str:

@@ -139,7 +139,7 @@ def test_what_makes_most_of_the_events_is_named(cell, changes, sentence):
 
 def test_many_rounds_are_warned_about(cell):
     (warning,) = prepared(cell, "rounds=1000000000").feasibility.warnings
-    assert warning == "rounds is 1000000000: the run needs about 2e+10 events, 1.7e+02 hours"
+    assert warning == "rounds is 1000000000: the run needs about 2e+10 events, 6.9 days"
     assert prepared(cell, "rounds=1000000").feasibility.warnings == []
 
 
@@ -151,8 +151,18 @@ def test_too_many_rounds_and_devices_are_refused(cell):
 def test_one_round_without_an_end_is_refused(cell):
     """No checkpoint is written within a round."""
     fading = "network.channel.fading={kind: rayleigh, coherence: 10 ns}"
-    with pytest.raises(ScenarioError, match=r"coherence is 10 ns: .* a round\); write a longer"):
+    with pytest.raises(ScenarioError, match=r"coherence is 10 ns: .* in a round, .*\); write a lo"):
         prepared(cell, fading, "rounds=1")
+
+
+def test_a_round_of_years_is_named_beside_the_key(cell):
+    """0.154 s at an SNR of 3 are 0.154 s * 2 / log2(1 + 3e-9) = 7.11e7 s at one of 3e-9."""
+    with pytest.raises(ScenarioError) as refused:
+        prepared(cell, *CRASHING, "devices.0.tx_power=3 pW", "rounds=1")
+    assert str(refused.value).endswith(
+        ": the run would need about 7e+11 events, 270 days (7e+11 in a round, planned to last "
+        "2.3 years); write a lower rate, or let rounds be shorter"
+    )
 
 
 def test_crashes_without_an_end_are_refused(cell):

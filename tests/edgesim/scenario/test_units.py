@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 
 import pytest
 from hypothesis import given
@@ -125,6 +126,12 @@ def test_levels_come_back_as_the_same_float(tenths, unit):
         (100.0, "dB", "100 dB"),
         (10**-20.4, "W/Hz", "-174 dBm/Hz"),
         (250.0, "m", "250 m"),
+        (3 * 1000 / 3600, "m/s", "3 km/h"),
+        (12.5, "m/s", "12.5 m/s"),
+        (-120 / 3.6, "m/s", "-120 km/h"),
+        (1 / 3, "m/s", "1.2 km/h"),
+        (0.1234567, "m/s", "0.1234567 m/s"),
+        (sys.float_info.max, "m/s", "1.7976931348623157E+308 m/s"),
     ],
 )
 def test_people_read_the_usual_unit(value, unit, text):
