@@ -214,6 +214,12 @@ def decimals(n: int, scale: float = 1.0) -> NumberFormat:
     return NumberFormat(scale, lambda value: f"{value:.{n}f}")
 
 
+def percent_of_rare() -> NumberFormat:
+    """Shares in percent with one decimal, below 0.1 % with one figure: rare is not never."""
+    rare, usual = significant(1), decimals(1)
+    return NumberFormat(100, lambda value: (rare if 0 < value < 0.1 else usual)(value))
+
+
 def shortest(scale: float = 1.0) -> NumberFormat:
     """As many decimals as the number has, for what a scenario gives: 80, 35.4."""
     return NumberFormat(scale, lambda value: f"{value:g}")

@@ -22,7 +22,7 @@ from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import ENERGY, LATENCY, RHO
 from reports.run_data.statistics.run_totals import rho_mean, share_of_selected
 from reports.run_data.statistics.seed_intervals import estimate, seed_mean
-from reports.styling.table_formats import Column, Table, decimals, significant
+from reports.styling.table_formats import Column, Table, decimals, percent_of_rare, significant
 from reports.text.number_text import interval_text, seed_counts
 
 POINTS = decimals(1, 100)
@@ -43,8 +43,8 @@ def _results(ladder: Ladder) -> Table:
         Column("rung", "Rung", number=False),
         Column("scheme", "Scheme", number=False),
         *_estimated("mean_latency_s", "Mean latency (ms)", significant(4, 1e3)),
-        Column("promised_late_share", "Late, promised (%)", POINTS),
-        *_estimated("late_share", "Late (%)", POINTS),
+        Column("promised_late_share", "Late, promised (%)", percent_of_rare()),
+        *_estimated("late_share", "Late (%)", percent_of_rare()),
         *_estimated("rho_mean", f"Mean {RHO}", decimals(3)),
         *_estimated("energy_per_round_j", "Energy per round (J)", significant(4)),
         Column("time_s", "Time (s)", significant(3)),

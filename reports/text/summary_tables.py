@@ -33,6 +33,7 @@ from reports.styling.table_formats import (
     Column,
     Table,
     decimals,
+    percent_of_rare,
     significant,
 )
 from reports.text.number_text import interval_text, range_text, seed_counts
@@ -112,7 +113,7 @@ def _estimated(column: Column, value: Callable[[FinishedRun], float]) -> Cells:
 def cost_table(schemes: list[Scheme]) -> Table:
     """One line per scheme: latency and its threshold, late and left-out devices, bits, joules."""
     time, bits, joules = significant(4, 1e3), significant(4, 1e-6), significant(4)
-    share = decimals(1, 100)
+    share = percent_of_rare()
     rounds = [len(run.rounds) for scheme in schemes for run in scheme.runs]
     # a sum over fewer rounds is less for no merit
     least = "min" if len(set(rounds)) == 1 else ""

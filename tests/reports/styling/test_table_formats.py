@@ -104,6 +104,32 @@ def test_a_whole_mean_has_the_decimals_of_its_interval(mean, half, text):
     assert tables.Table("t", "", wide, ((1234.56, 0.3),)).cells()[0][0] == "1\u2009234.6 ± 0.3"
 
 
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0.0"),
+        (3e-4, "0.03"),
+        (9.4e-4, "0.09"),
+        (1e-3, "0.1"),
+        (0.05, "5.0"),
+        (1.0, "100.0"),
+        (2e-8, "2e-06"),
+    ],
+)
+def test_a_rare_share_is_not_printed_as_none(share, text):
+    assert tables.percent_of_rare()(share) == text
+
+
+def test_the_late_share_of_a_scheme_is_shown_though_rare(scheme_of):
+    one = scheme_of()
+    one.first.rounds["selected"] = 12000 / len(one.first.rounds)
+    one.first.rounds["late"] = [3] + [0] * (len(one.first.rounds) - 1)
+    table = tables.cost_table([one])
+    titles = [table.columns[i].title for i in table.filled()]
+    row = table.markdown().splitlines()[-1].strip("| ").split(" | ")
+    assert dict(zip(titles, row, strict=True))["Late (%)"] == "0.03"
+
+
 def test_a_page_takes_the_first_rows_only(scheme_of):
     three = tables.cost_table([scheme_of(scheme=name) for name in ("a", "b", "c")])
     assert [row[0] for row in three.cells(2)] == ["a", "b"] and len(three.cells()) == 3
