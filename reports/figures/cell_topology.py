@@ -18,7 +18,8 @@ from edgesim.scenario.loader import load
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import one_panel
 from reports.styling.figure_style import INK, QUIET, FigureStyle
-from reports.styling.table_formats import Column, Table, decimals, significant
+from reports.styling.number_formats import decimals, significant
+from reports.styling.table_formats import Column, Table
 
 STATION = "base station"
 MOST_NAMED = 30  # devices with a number on them

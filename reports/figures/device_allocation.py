@@ -14,7 +14,8 @@ from reports.run_data.statistics.metrics import RHO
 from reports.styling.axes_and_legends import legend, staggered, whole_numbers, wrap
 from reports.styling.colours_and_markers import scheme_styles, with_own_markers
 from reports.styling.figure_style import FigureStyle
-from reports.styling.table_formats import SCHEME, Column, Table, decimals
+from reports.styling.number_formats import decimals
+from reports.styling.table_formats import SCHEME, Column, Table
 
 MOST_WITH_BARS = 16  # devices with error bars of their own; beyond, a line and a band
 

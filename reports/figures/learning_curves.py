@@ -23,7 +23,8 @@ from reports.styling.axes_and_legends import (
 )
 from reports.styling.colours_and_markers import SeriesStyle, scheme_styles
 from reports.styling.figure_style import FigureStyle
-from reports.styling.table_formats import SCHEME, Column, Table, significant
+from reports.styling.number_formats import significant
+from reports.styling.table_formats import SCHEME, Column, Table
 
 
 class Abscissa(NamedTuple):

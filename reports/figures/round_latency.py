@@ -43,7 +43,8 @@ from reports.styling.colours_and_markers import (
 )
 from reports.styling.figure_style import THRESHOLD, THRESHOLD_LINE, FigureStyle
 from reports.styling.labelled_bars import row_labels, rows_from_above, stacked_bars
-from reports.styling.table_formats import SCHEME, Column, Table, significant
+from reports.styling.number_formats import significant
+from reports.styling.table_formats import SCHEME, Column, Table
 
 WAITING = "waiting"
 SLOWEST, MEAN = "slowest device", "mean device"

@@ -17,7 +17,8 @@ from edgesim.results.finished_run import FinishedRun
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import threshold_handles, wrap
 from reports.styling.figure_style import INK, THRESHOLD, THRESHOLD_LINE, FigureStyle
-from reports.styling.table_formats import SCHEME, Column, Table, significant
+from reports.styling.number_formats import significant
+from reports.styling.table_formats import SCHEME, Column, Table
 from reports.styling.timeline_lanes import (
     MOST_NUMBERED,
     draw_spans,

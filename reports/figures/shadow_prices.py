@@ -10,7 +10,8 @@ from reports.run_data.statistics.metrics import RHO
 from reports.styling.axes_and_legends import legend, staggered, two_panels, whole_numbers, wrap
 from reports.styling.colours_and_markers import scheme_styles
 from reports.styling.figure_style import FigureStyle
-from reports.styling.table_formats import SCHEME, Column, Table, significant
+from reports.styling.number_formats import significant
+from reports.styling.table_formats import SCHEME, Column, Table
 
 STEPS = {"pruning_per_hz": ("MHz", 1e6), "pruning_per_s": ("ms", 1e-3)}
 SLOPES = tuple(STEPS)

@@ -32,7 +32,8 @@ from reports.styling.colours_and_markers import (
     series_styles,
 )
 from reports.styling.figure_style import THRESHOLD_LINE, FigureStyle
-from reports.styling.table_formats import Column, Table, decimals, significant
+from reports.styling.number_formats import decimals, significant
+from reports.styling.table_formats import Column, Table
 
 LATENCY_KEY = "budget.latency_threshold"
 TOLD_APART = 0.005  # of the span of all values: about half the width of a line

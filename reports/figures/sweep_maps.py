@@ -20,7 +20,7 @@ from reports.run_data.statistics.seed_intervals import estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import wrap
 from reports.styling.figure_style import INK, FigureStyle
-from reports.styling.table_formats import significant
+from reports.styling.number_formats import significant
 
 MOST_MAPS = 6
 UPWARDS = 24  # letters in a line of the title of an axis that runs upwards

@@ -12,7 +12,7 @@ from matplotlib.transforms import blended_transform_factory
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import wrap
 from reports.styling.figure_style import INK, QUIET
-from reports.styling.table_formats import NumberFormat, significant
+from reports.styling.number_formats import NumberFormat, significant
 
 FOUR_DIGITS = significant(4)
 ROW_CHARACTERS = 46  # of a line of text in half a page, or in a column

@@ -11,8 +11,7 @@ from typing import Any
 
 from reports.run_data.statistics.seed_intervals import ROUNDING, overlap
 from reports.styling.latex_text import DASH, latex_bold, latex_row, latex_text, one_line
-
-THIN = "\N{THIN SPACE}"
+from reports.styling.number_formats import MEAN_COUNT, THIN, NumberFormat, shortest
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ def _with_half(text: str, mean: float, half: float) -> str:
     """A mean and half its interval; a mean without decimals takes those of an interval below 10."""
     places = len(text.partition(".")[2])
     if not places and half < 10:
-        places = len(_mean_count(half).partition(".")[2])
+        places = len(MEAN_COUNT(half).partition(".")[2])
         text = f"{mean:,.{places}f}" if places else text
     return f"{text} ± {half:,.{places}f}".replace(",", THIN)
 
@@ -198,56 +197,5 @@ def _full_precision(value: Any) -> Any:
     return repr(float(value)) if isinstance(value, float) else value
 
 
-@dataclass(frozen=True)
-class NumberFormat:
-    """How numbers are shown: times a scale, as a text."""
-
-    scale: float
-    text: Callable[[float], str]
-
-    def __call__(self, value: float) -> str:
-        return self.text(value * self.scale)
-
-
-def decimals(n: int, scale: float = 1.0) -> NumberFormat:
-    """Fixed decimals after scaling, e.g. decimals(1, 1e3) shows seconds as milliseconds."""
-    return NumberFormat(scale, lambda value: f"{value:.{n}f}")
-
-
-def percent_of_rare() -> NumberFormat:
-    """Shares in percent with one decimal, below 0.1 % with one figure: rare is not never."""
-    rare, usual = significant(1), decimals(1)
-    return NumberFormat(100, lambda value: (rare if 0 < value < 0.1 else usual)(value))
-
-
-def shortest(scale: float = 1.0) -> NumberFormat:
-    """As many decimals as the number has, for what a scenario gives: 80, 35.4."""
-    return NumberFormat(scale, lambda value: f"{value:g}")
-
-
-def significant(n: int, scale: float = 1.0) -> NumberFormat:
-    """n significant figures, thousands apart, no exponent between 1e-4 and 1e9."""
-
-    def show(value: float) -> str:
-        value = float(f"{value:.{n - 1}e}")
-        if value == 0:
-            return "0"
-        if not 1e-4 <= abs(value) < 1e9:
-            return f"{value:.{n - 1}e}"
-        places = max(0, n - 1 - math.floor(math.log10(abs(value))))
-        return f"{value:,.{places}f}".replace(",", THIN)
-
-    return NumberFormat(scale, show)
-
-
-def _mean_count(value: float) -> str:
-    is_whole = math.isclose(value, round(value), rel_tol=1e-12, abs_tol=1e-12)
-    if not is_whole and abs(value) < 0.1:
-        return significant(1)(value)
-    return f"{value:,.{0 if is_whole else 1}f}".replace(",", THIN)
-
-
-# whole numbers as such, thousands apart, and what a mean over seeds divides with one decimal
-MEAN_COUNT = NumberFormat(1.0, _mean_count)
 SCHEME = Column("scheme", "Scheme", number=False)
 TARGET = Column("target_accuracy", "Target (%)", shortest(100))

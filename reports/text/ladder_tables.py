@@ -22,7 +22,8 @@ from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import ENERGY, LATENCY, RHO
 from reports.run_data.statistics.run_totals import rho_mean, share_of_selected
 from reports.run_data.statistics.seed_intervals import estimate, seed_mean
-from reports.styling.table_formats import Column, Table, decimals, percent_of_rare, significant
+from reports.styling.number_formats import decimals, percent_of_rare, significant
+from reports.styling.table_formats import Column, Table
 from reports.text.number_text import interval_text, seed_counts
 
 POINTS = decimals(1, 100)

@@ -26,16 +26,8 @@ from reports.run_data.statistics.seed_intervals import (
     estimate,
     seed_mean,
 )
-from reports.styling.table_formats import (
-    DASH,
-    MEAN_COUNT,
-    SCHEME,
-    Column,
-    Table,
-    decimals,
-    percent_of_rare,
-    significant,
-)
+from reports.styling.number_formats import MEAN_COUNT, decimals, percent_of_rare, significant
+from reports.styling.table_formats import DASH, SCHEME, Column, Table
 from reports.text.number_text import interval_text, range_text, seed_counts
 
 Cells = tuple[tuple[Column, Callable[[Scheme], Any]], ...]

@@ -11,7 +11,8 @@ from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import Metric, all_metrics
 from reports.run_data.statistics.seed_intervals import Estimate, can_be_ranked, estimate
 from reports.run_data.swept_keys import SweptKey
-from reports.styling.table_formats import Column, Table, decimals, significant
+from reports.styling.number_formats import decimals, significant
+from reports.styling.table_formats import Column, Table
 from reports.text.number_text import interval_text, seed_counts
 
 MOST_ACROSS = 10  # values beside each other

@@ -7,7 +7,8 @@ from typing import Any
 from reports.run_data.scheme_grouping import Scheme, target_accuracies, untuned_notes
 from reports.run_data.statistics.run_totals import evaluated
 from reports.run_data.statistics.seed_intervals import can_be_ranked, target_estimate
-from reports.styling.table_formats import MEAN_COUNT, SCHEME, TARGET, Column, Table, significant
+from reports.styling.number_formats import MEAN_COUNT, significant
+from reports.styling.table_formats import SCHEME, TARGET, Column, Table
 from reports.text.number_text import interval_text
 
 TARGET_COSTS = (

@@ -19,7 +19,8 @@ from reports.run_data.job_outcomes import STALE, kinds, numbers_jobs
 from reports.run_data.scheme_grouping import Scheme
 from reports.styling.axes_and_legends import wrap
 from reports.styling.figure_style import INK, FigureStyle
-from reports.styling.table_formats import SCHEME, Column, Table, significant
+from reports.styling.number_formats import significant
+from reports.styling.table_formats import SCHEME, Column, Table
 from reports.styling.timeline_lanes import (
     MOST_NUMBERED,
     draw_spans,

@@ -13,7 +13,8 @@ from reports.run_data.statistics.seed_intervals import seed_mean
 from reports.styling.axes_and_legends import legend, staggered, whole_numbers, wrap
 from reports.styling.colours_and_markers import scheme_styles, with_own_markers
 from reports.styling.figure_style import INK, FigureStyle
-from reports.styling.table_formats import MEAN_COUNT, SCHEME, Column, Table, decimals
+from reports.styling.number_formats import MEAN_COUNT, decimals
+from reports.styling.table_formats import SCHEME, Column, Table
 
 MOST_WITH_MARKERS = 16  # devices side by side; beyond, curves from the most to the least used
 

@@ -13,7 +13,8 @@ from reports.styling.axes_and_legends import two_panels, whole_numbers, wrap
 from reports.styling.colours_and_markers import OUTCOME_COLOURS, hatches, scheme_styles
 from reports.styling.figure_style import FigureStyle
 from reports.styling.labelled_bars import bars_legend, stacked_bars
-from reports.styling.table_formats import MEAN_COUNT, SCHEME, Column, Table, significant
+from reports.styling.number_formats import MEAN_COUNT, significant
+from reports.styling.table_formats import SCHEME, Column, Table
 
 
 def outcomes_per_run(schemes: list[Scheme]) -> dict[str, list[float]]:

@@ -26,8 +26,9 @@ from reports.styling.axes_and_legends import (
 )
 from reports.styling.colours_and_markers import series_styles
 from reports.styling.figure_style import INK, FigureStyle
+from reports.styling.number_formats import decimals, significant
 from reports.styling.point_labels import PointLabel, label_points
-from reports.styling.table_formats import SCHEME, Column, Table, decimals, significant
+from reports.styling.table_formats import SCHEME, Column, Table
 
 FRONT_LINE: dict[str, Any] = {"color": INK, "lw": 0.8, "ls": ":", "zorder": 1}
 

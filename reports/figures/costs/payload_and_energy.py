@@ -11,7 +11,8 @@ from reports.styling.axes_and_legends import two_panels
 from reports.styling.colours_and_markers import hatches, phase_colours
 from reports.styling.figure_style import FigureStyle
 from reports.styling.labelled_bars import stacked_bars
-from reports.styling.table_formats import SCHEME, Column, Table, significant
+from reports.styling.number_formats import significant
+from reports.styling.table_formats import SCHEME, Column, Table
 
 LINK_COLOURS = {"uplink": "#0072B2", "downlink": "#9A9A9A"}
 

@@ -24,7 +24,8 @@ from reports.styling.axes_and_legends import (
 )
 from reports.styling.colours_and_markers import MARKERS, series_styles
 from reports.styling.figure_style import INK, FigureStyle
-from reports.styling.table_formats import SCHEME, TARGET, Column, Table, significant
+from reports.styling.number_formats import significant
+from reports.styling.table_formats import SCHEME, TARGET, Column, Table
 
 COSTS = (
     ("time_s", "simulated time", "time"),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from reports.styling import labelled_bars
 from reports.styling.figure_style import STYLES, THRESHOLD_LINE, styled
-from reports.styling.table_formats import THIN
+from reports.styling.number_formats import THIN
 
 
 def test_a_long_label_is_cut_in_its_name_and_not_in_what_tells_it_apart():

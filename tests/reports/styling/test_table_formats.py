@@ -3,7 +3,7 @@
 import pytest
 
 from reports.styling.latex_text import latex_text
-from reports.styling.table_formats import MEAN_COUNT
+from reports.styling.number_formats import MEAN_COUNT, significant
 from reports.text import summary_tables as tables
 
 
@@ -35,36 +35,6 @@ def test_a_name_of_several_lines_is_one_row(scheme_of, end):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (1234.56, "1\u2009235"),
-        (0.012346, "0.01235"),
-        (999.96, "1\u2009000"),
-        (3e-7, "3.000e-07"),
-    ],
-)
-def test_four_significant_figures(value, text):
-    assert tables.significant(4)(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (25.0, "25"),
-        (0.0, "0"),
-        (12_345.0, "12\u2009345"),
-        (0.1 * 3 + 0.7, "1"),
-        (25 / 3, "8.3"),
-        (1234.5, "1\u2009234.5"),
-        (1 / 30, "0.03"),
-    ],
-)
-def test_a_mean_of_counts_has_a_decimal_only_where_seeds_divide_it(value, text):
-    assert MEAN_COUNT(value) == text
-
-
-@pytest.mark.parametrize(
     ("mean", "half", "text"),
     [
         (161.2, 7.65, "161.2 ± 7.7"),
@@ -78,7 +48,7 @@ def test_a_mean_of_counts_has_a_decimal_only_where_seeds_divide_it(value, text):
     ],
 )
 def test_an_interval_has_the_decimals_of_its_mean(mean, half, text):
-    show = tables.significant(4, 1e3 if mean < 1 else 1)
+    show = significant(4, 1e3 if mean < 1 else 1)
     columns = tables.Column("x", "X", show), tables.Column("h", "H", show, half_of="x")
     assert tables.Table("t", "", columns, ((mean, half),)).cells()[0][0] == text
 
@@ -100,24 +70,8 @@ def test_a_whole_mean_has_the_decimals_of_its_interval(mean, half, text):
     table = tables.Table("t", "", columns, ((mean, half),))
     assert table.cells()[0][0] == text
     assert f"\n{latex_text(text)} " in table.latex()
-    wide = tables.Column("x", "X", tables.significant(4)), columns[1]
+    wide = tables.Column("x", "X", significant(4)), columns[1]
     assert tables.Table("t", "", wide, ((1234.56, 0.3),)).cells()[0][0] == "1\u2009234.6 ± 0.3"
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "0.0"),
-        (3e-4, "0.03"),
-        (9.4e-4, "0.09"),
-        (1e-3, "0.1"),
-        (0.05, "5.0"),
-        (1.0, "100.0"),
-        (2e-8, "2e-06"),
-    ],
-)
-def test_a_rare_share_is_not_printed_as_none(share, text):
-    assert tables.percent_of_rare()(share) == text
 
 
 def test_the_late_share_of_a_scheme_is_shown_though_rare(scheme_of):
