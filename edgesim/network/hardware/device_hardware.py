@@ -74,11 +74,14 @@ class DeviceHardware:
             down_s: time of receiving, s.
         """
         up, down = air_times
+        compute_s = cycles / cpu_hz
         busy_w = self.static_power_w + self.modem.sleep_power_w
+        tail_w = self.modem.tail_power_w - self.modem.sleep_power_w  # after the download
         joules = (
             power_j(self.receiving_w(down.share), down_s)
             + compute_j(self.capacitance, cpu_hz / self.planned_share, cycles)
-            + power_j(busy_w, cycles / cpu_hz)
+            + power_j(busy_w, compute_s)
+            + power_j(tail_w, min(self.modem.tail_s, compute_s))
             + power_j(self.sending_w(power_w, up.share), up_s)
         )
         return float(joules)

@@ -80,6 +80,22 @@ def test_a_run_begins_with_batteries_that_are_charged_first(two, clock):
         simulate(two(weak.replace(", charging: {power: 0.5 W}", ""), CLOCKS[clock], ALL))
 
 
+@pytest.mark.parametrize("tail", ["1 ms", "1 s"])
+def test_a_battery_that_holds_a_job_with_the_modem_after_its_download_is_enough(two, tail):
+    """2 W while it listens on, for a part of the computation of some milliseconds or for all."""
+    power = f"efficiency: 0.5, tail: {tail}, tail_power: 2 W, sleep_power: 0.1 W"
+    modem = f"devices.0.radio={{circuit_power: 0.2 W, {power}}}"
+    needed_j = float(job_j(simulate(two(modem, "rounds=1"))))
+
+    def holding(joules):
+        battery = f"devices.0.battery={{capacity: 2 J, start: {joules / 2.0!r}}}"
+        return two(modem, battery, "rounds=1")
+
+    assert simulate(holding(needed_j * (1.0 + 1e-9))).rounds["arrived"].tolist() == [2]
+    with pytest.raises(InfeasibleScenarioError, match="takes more than the battery holds"):
+        simulate(holding(needed_j * (1.0 - 1e-9)))
+
+
 @pytest.mark.parametrize("clock", ["synchronous", "overcommit"])
 def test_a_round_of_nobody_ends_when_the_first_battery_holds_what_its_job_takes(two, clock):
     run = simulate(two(CLOCKS[clock], WEAK, ALL))
