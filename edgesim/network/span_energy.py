@@ -113,7 +113,10 @@ class Ledger:
 
         def energy(span: Any) -> Any:
             having_band_s = span.seconds - span.waited_s
-            air_s = air_time.air_s(span.start_s, span.end_s) - air_time.share * span.waited_s
+            waited_air_s = span.waited_air_s
+            if waited_air_s is None:
+                waited_air_s = air_time.share * span.waited_s
+            air_s = air_time.air_s(span.start_s, span.end_s) - waited_air_s
             waiting_s = span.waited_s + (having_band_s - air_s)
             return power_j(on_air_w, air_s) + power_j(idle_w, waiting_s)
 

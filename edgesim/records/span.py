@@ -28,6 +28,7 @@ class Span:
         done: part of its cycles that was done, where the device counts them; None: by time.
         transmissions: of a block of an upload on average, where blocks are lost; nan: not known.
         waited_s: part of an upload in which others had the whole band, s.
+        waited_air_s: part of that in the uplink's slots, s; None: its mean over the pattern.
     """
 
     g: int
@@ -46,6 +47,7 @@ class Span:
     served_s: float = 0.0
     done: float | None = None
     waited_s: float = 0.0
+    waited_air_s: float | None = None
     transmissions: float = math.nan
 
     @property

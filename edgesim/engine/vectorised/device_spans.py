@@ -37,6 +37,7 @@ class SpanColumns:
     flops: Array | float = 0.0
     energy_j: Array | float = 0.0
     waited_s: Array | float = 0.0
+    waited_air_s: float | None = None
 
     @property
     def seconds(self) -> Array:

@@ -44,12 +44,14 @@ class FlowTable:
         self.served_s = np.zeros(count)  # time for which each flow was served in a band, s
         self.carried = np.zeros(count)  # its spectral efficiency integrated over that time, bit/Hz
         self.waited_s = np.zeros(count)  # time for which each flow had no band, s
+        self.waited_air_s = np.zeros(count)  # of it in the link's slots, with a service
 
     def begin(self, device: int, bits: float, now_s: float) -> None:
         """A flow starts; its rate is known after `settle`."""
         self.active[device], self.left[device], self.since_s[device] = True, bits, now_s
         self.rate_bps[device] = self.efficiency[device] = self.share[device] = 0.0
-        self.served_s[device] = self.carried[device] = self.waited_s[device] = 0.0
+        self.served_s[device] = self.carried[device] = 0.0
+        self.waited_s[device] = self.waited_air_s[device] = 0.0
         self.finish_s[device] = math.inf
 
     def end(self, device: int, now_s: float) -> float:
@@ -94,6 +96,8 @@ class FlowTable:
         spent_s = now_s - self.since_s[flows]
         self.waited_s[flows] += np.where(self.share[flows] > 0.0, 0.0, spent_s)
         if self.service is not None:
+            for k in flows[self.share[flows] <= 0.0].tolist():
+                self.waited_air_s[k] += self.service.air_s(float(self.since_s[k]), now_s)
             spent_s = self.service.served_each_s(self.since_s[flows], now_s)
         # Rate x time rounds: a flow ends when its time has come, not where it reaches 0.
         self.left[flows] = np.maximum(self.left[flows] - self.rate_bps[flows] * spent_s, 0.0)

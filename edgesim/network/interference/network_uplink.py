@@ -199,7 +199,10 @@ class NetworkUplink(Uplink):
             left = min(left, self.timer.stop(device))
             if span is not None:
                 span.bits, span.sector = bits - left, sector
-                span.waited_s = float(self.timer.table.waited_s[device]) if bits > 0.0 else 0.0
+                if bits > 0.0:
+                    span.waited_s = float(self.timer.table.waited_s[device])
+                if bits > 0.0 and self.service is not None:
+                    span.waited_air_s = float(self.timer.table.waited_air_s[device])
                 span.transmissions = self._taken(device)
                 ratio = self.timer.table.mean_ratio(device)
                 span.sinr_db = 10.0 * math.log10(ratio) if ratio > 0.0 else math.nan

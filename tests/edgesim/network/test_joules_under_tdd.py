@@ -91,3 +91,37 @@ def test_a_battery_that_holds_the_air_time_is_enough(spans, clock):
     """0.2 J: 0.0971 J are sent; 0.2 W for the whole upload would be 0.4249 J, and leave it out."""
     taken = spans(PATTERN, *clock, "devices.0.battery={capacity: 2 J, start: 0.1}")
     assert taken.loc["upload"].energy_j == pytest.approx(0.0971184, abs=1e-7)
+
+
+WALK = "device,time_s,x_m,y_m\n0,0,200,0\n0,1,350,0\n1,0,420,0\n1,1,420,0\n"
+PING_PONG = (
+    "network.handover={filter: 0, offset: -3 dB, hysteresis: 0 dB, time_to_trigger: 0 ms, "
+    "interruption: 39 ms}"
+)
+TWO_SITES = [
+    "network.carrier.bandwidth=5 MHz",
+    "network.layout={kind: sites, position: {list: [[0 m, 0 m], [500 m, 0 m]]}}",
+    "network.channel={path_loss: {model: log-distance, reference_loss: 50 dB, exponent: 3.5}, "
+    "refresh: 10 ms}",
+    "network.interference=none",
+    "devices.0.mobility={trace: walk.csv, end: hold}",
+    "devices.0.count=2",
+    PING_PONG,
+]
+
+
+def test_who_waits_for_a_band_between_slots_is_not_on_the_air(spans, tmp_path):
+    """Device 0 is in a full sector for the last 1 ms of a pattern, before it leaves it again.
+
+    4 / 7 ms of the uplink's slots are in it. Less 16 / 70 ms, the mean of the pattern, 69 uJ were
+    charged for sending nothing.
+    """
+    (tmp_path / "walk.csv").write_text(WALK)
+    played = spans(PATTERN, SLOTS, *TWO_SITES).loc["upload"]
+    nothing = played[(played.bits == 0.0) & (played.seconds > 0.0)]
+    assert nothing.seconds.to_numpy() == pytest.approx(1e-3) and len(nothing) >= 3
+    assert nothing.energy_j.to_numpy() == pytest.approx(0.0, abs=1e-15)
+    first, second = (played[played.device == k].iloc[-1] for k in (0, 1))
+    waited_s = second.end_s - first.start_s
+    mean_j = 0.2 * UP * (first.seconds - waited_s)  # over the pattern; slots differ by part of one
+    assert waited_s > 1.0 and first.energy_j == pytest.approx(mean_j, abs=0.2 * UP * 2.5e-3)
