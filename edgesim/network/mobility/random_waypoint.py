@@ -33,7 +33,7 @@ def mean_leg_m(area: Placement) -> float:
     node, weight = np.polynomial.legendre.leggauss(NODES)
     width = (area.radius_m - area.inner_m) / 2.0
     radius = area.inner_m + width * (node + 1.0)
-    density = width * weight * 2.0 * radius / (area.radius_m**2 - area.inner_m**2)
+    density = weight * radius / (area.radius_m + area.inner_m)  # also of a ring without a width
     s, t = radius[:, None], radius[None, :]
     # mean distance between points of two circles of radii s and t
     apart = 2.0 / math.pi * (s + t) * scipy.special.ellipe(4.0 * s * t / (s + t) ** 2)

@@ -82,6 +82,19 @@ def test_as_many_pause_as_the_stationary_state_has():
         assert (speeds(walk, time_s) < 1e-6).mean() == pytest.approx(share, abs=0.025)
 
 
+def test_between_points_of_a_circle_devices_are_on_their_way_from_the_start():
+    """Legs of 4 / pi R take 63.7 s at 10 m/s: 56.0 % move where pauses last 50 s.
+
+    A ring of equal radii had no mean leg, 0 / 0, and all devices paused at the start.
+    """
+    circle = Placement("ring", 500.0, 500.0)
+    assert mean_leg_m(circle) == pytest.approx(4.0 / math.pi * 500.0, rel=1e-12)
+    walk = walkers(4000, circle, speed=(10.0, 10.0), pause=(50.0, 50.0))
+    assert walk.paused_share == pytest.approx(0.4399, abs=1e-4)
+    for time_s in (0.0, 1500.0):
+        assert (speeds(walk, time_s) < 1e-6).mean() == pytest.approx(0.44, abs=0.025)
+
+
 def test_positions_are_a_pure_function_of_seed_device_and_time():
     """Asked in any order, beside others, and again from the start."""
     some, more = walkers(3, pause=(1.0, 1.0)), walkers(5, pause=(1.0, 1.0))
