@@ -21,6 +21,7 @@ from edgesim.network.mobility.a3_event import A3Event, A3Rule
 from fl.contracts import Array
 
 LEAST_DB = -200.0  # that is measured: of 46 dBm, 33 dB below the noise of one resource block
+ROUNDING = 1e-15  # relative, of a product of a whole number and a step
 KEPT = 3  # refreshes whose links are kept: samples are taken ahead of the present
 
 
@@ -122,8 +123,7 @@ class ServingSectors:
         if math.isinf(self.refresh_s):
             return  # where nobody moves, nobody is handed over
         sample_s, measured, step = self.rule.sample_s, None, -1
-        while self._samples * sample_s <= time_s:
-            now_s = self._samples * sample_s
+        while (now_s := self._sampled_s(self._samples * sample_s)) <= time_s:
             if step_of(now_s, self.refresh_s) != step or measured is None:
                 step, gain = step_of(now_s, self.refresh_s), self.gain(now_s)
                 measured = decibel(gain)
@@ -136,6 +136,14 @@ class ServingSectors:
                 for k, s in zip(devices.tolist(), sectors.tolist(), strict=True)
             ]
             self._samples += 1
+
+    def _sampled_s(self, time_s: float) -> float:
+        """When a sample is taken, s: where it meets a refresh, after that.
+
+        Products round: 265 x 40 ms is before 106 x 100 ms, and would see the gains before it.
+        """
+        edge_s = (step_of(time_s, self.refresh_s) + 1) * self.refresh_s
+        return edge_s if edge_s - time_s <= ROUNDING * edge_s else time_s
 
     def _lose(self, rule: LossRule, now_s: float, gain_db: Array, in_all_db: Array) -> None:
         """Devices whose links fail at a sample go on with the strongest sector."""

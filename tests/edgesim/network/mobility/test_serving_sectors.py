@@ -21,3 +21,25 @@ def test_a_station_that_is_not_heard_for_a_moment_is_found_again(behind):
     away, back = serving.until(5.0)
     assert away.sector == 1 and back.sector == 0
     assert 0.0 < back.time_s - away.time_s < 0.5
+
+
+@pytest.mark.parametrize("refresh", [3, 5, 6, 12, 106])
+def test_a_sample_at_a_refresh_sees_the_gains_from_then_on(refresh):
+    """Every 200 ms a sample of 40 ms meets a refresh of 100 ms; 265 x 0.04 < 106 x 0.1 as floats.
+
+    The other station is better from a refresh on: over at the first sample that is not before it.
+    """
+
+    def links_at(time_s):
+        gain = np.array([[1e-10, 1e-9 if time_s > (refresh - 0.5) * 0.1 else 1e-11]])
+        none = np.zeros((1, 2))
+        return SectorLinks(gain, none > 0.0, none, none)
+
+    rule = A3Rule(3.0, 1.0, time_to_trigger_s=0.0, filter_coefficient=0.0)
+    serving = ServingSectors(links_at, rule, refresh_s=0.1)
+    now_s, found = 0.0, []
+    while not found and now_s < 20.0:
+        now_s = serving.next_change_s(now_s)
+        found = serving.until(now_s)
+    assert found[0].sector == 1 and found[0].time_s == now_s
+    assert now_s == pytest.approx(0.04 * -(-refresh * 100 // 40), abs=1e-12)
