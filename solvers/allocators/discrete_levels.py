@@ -20,7 +20,7 @@ from solvers.arrays import Array, Counts, Mask
 from solvers.bound_violations import violations
 from solvers.certificate import objective_scale
 from solvers.deadline_feasibility import fitting_bounds
-from solvers.problem import PruningProblem
+from solvers.problem import SAME_SHARE, PruningProblem
 from solvers.solution import Certificate, Solution
 
 EXACT = 1000  # options in all, up to which branch and bound is tried
@@ -45,15 +45,17 @@ def levels(problem: PruningProblem) -> Solution:
         ValueError: the problem has no levels.
     """
     table = _levels_of(problem)
-    cost, share = _options(problem)
+    cost, needed = _options(problem)
+    share = needed * (1.0 - SAME_SHARE)  # a sum that is above the band by rounding fills it
     price, bound, choice = price_band(cost, share)
     choice, words = _fill(cost, share, choice), PRICED
     if cost.size <= EXACT and _total(cost, choice) > bound:
         choice, bound, words = _branch(cost, share, choice, bound)
     taken = np.arange(len(cost)), choice
     rho = np.where(problem.feasible, table[taken], problem.rho_max)
-    proof = certify_levels(problem, share[taken], rho, bound, words)
-    return accepted_solution(problem, share[taken], rho, price, proof, "levels", claims_gap=False)
+    given = needed[taken] / max(1.0, _total(needed, choice))
+    proof = certify_levels(problem, given, rho, bound, words)
+    return accepted_solution(problem, given, rho, price, proof, "levels", claims_gap=False)
 
 
 def _levels_of(problem: PruningProblem) -> Array:
@@ -71,7 +73,8 @@ def _options(problem: PruningProblem) -> tuple[Array, Array]:
     table, (low, _) = _levels_of(problem), fitting_bounds(problem)
     share = problem.share_at(table.T).T
     last = table == problem.rho_max[:, None]
-    share = np.where(last, low[:, None], np.where(share <= 1, share, np.inf))
+    fits = share <= 1.0 + SAME_SHARE
+    share = np.where(last, low[:, None], np.where(fits, share, np.inf))
     on = problem.feasible[:, None]
     return np.where(on, problem.weight[:, None] * table, 0.0), np.where(on, share, 0.0)
 
@@ -208,7 +211,7 @@ def certify_levels(
     off = np.where(on, np.nanmin(np.abs(_levels_of(problem) - rho[:, None]), axis=1), 0.0)
     idle = 1.0 - float(share.sum())
     better = problem.weight[:, None] * rho[:, None] - cost
-    gain = np.where(on[:, None] & (needed - share[:, None] <= idle), better, 0.0)
+    gain = np.where(on[:, None] & (needed - share[:, None] <= idle + SAME_SHARE), better, 0.0)
     moved = max(0.0, float(np.nanmax(gain))) / scale
     gap = max(0.0, problem.objective(rho) - bound) / scale
     primal = max(primal, float(off.max()))

@@ -75,6 +75,26 @@ def test_what_fills_the_band_and_5e_10_more_is_not_taken(seed, count):
     )
 
 
+@pytest.mark.parametrize("snr", [10.0, 1e4])
+def test_a_level_that_needs_just_the_whole_band_is_taken(snr):
+    """1 Mbit at 1 Mbit/s in 1 s need a share of 1, of which the inverse rate makes 1 + 2e-16."""
+    p = PruningProblem(1e6, 0.0, 1.0, 1e6, snr=snr, levels=HALVES)
+    a = allocate(p, "levels")
+    assert a.rho[0] == 0.0 and a.share[0] == 1.0
+    worse = certify_levels(p, p.share_at(0.25), np.array([0.25]))
+    assert worse.dual == approx(0.25) and worse.gap == approx(0.25)
+
+
+@pytest.mark.parametrize("shares", [(0.7, 0.1, 0.2), (0.15, 0.35, 0.5), [1 / 49] * 49, [0.05] * 20])
+def test_levels_whose_shares_add_up_to_the_band_but_for_rounding_are_taken(shares):
+    """n Mbit at 1 Mbit/s in 1 s need shares of n, in any order."""
+    for order in (1, -1):
+        a = allocate(
+            PruningProblem(np.array(shares[::order]), 0.0, 1.0, 1.0, levels=HALVES), "levels"
+        )
+        assert a.objective == 0.0 and a.share.sum() <= 1.0 + 1e-15
+
+
 @pytest.mark.parametrize("count, gap", [(60, 1e-9), (5000, 1e-4)])
 def test_never_better_than_any_ratio_and_as_near_as_it_says(count, gap):
     p = instance(7, count, own=False)
