@@ -182,7 +182,8 @@ def slot_flops(
     if first is None:
         return
     for slot, part, changed in zip(slots, parts, changes, strict=True):
-        by_activations = 1.0 if slot.layer > first else part.inner * (slot.layer == first)
+        behind, here = slot.layer > first, slot.layer == first
+        by_activations = 1.0 - part.of_samples if behind else part.inner * here
         multiplies = part.reached and part.kind in ("weight", "embedding")
         counted = changed + (by_activations if multiplies else 0)
         forward = accounting.forward(part)

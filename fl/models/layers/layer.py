@@ -51,6 +51,8 @@ class LayerTensor:
         spread: initial values are U(-spread, spread); or "ones", "zeros", "normal" (0, 1).
         inner: share of its uses whose input is computed within its own layer.
         reached: the outputs depend on it; else no backward pass comes to it.
+        of_samples: share of its uses whose input is made of the samples alone, as in the first
+            layer and in another branch beside it: no gradient by it is taken.
     """
 
     name: str
@@ -62,6 +64,7 @@ class LayerTensor:
     spread: float | str
     inner: float = 0.0
     reached: bool = True
+    of_samples: float = 0.0
 
     def initial(self, rng: np.random.Generator) -> Array:
         """Initial values [size]."""

@@ -39,6 +39,7 @@ class TracedParameter:
             called again with what it made, the later calls.
         rows: each of its rows feeds one output.
         reached: the outputs depend on it, so that a backward pass comes to it.
+        of_samples: share of its uses whose input no parameter changes, as of a second branch.
     """
 
     name: str
@@ -50,6 +51,7 @@ class TracedParameter:
     inner: float
     rows: bool
     reached: bool
+    of_samples: float
 
 
 class CountedCall:
@@ -130,6 +132,7 @@ class CountedCall:
             own = [name for name in own if name in reached] or own
             for name in own:
                 uses[name] += sum(calls) / sum(sizes[each] for each in own)
+        inputs = self.calls_behind(list(named.values()), x)
         found, seen = [], set[tuple[str, str]]()
         for name, each in module.named_parameters():
             owner, kind = self.caller(name), kinds[name]
@@ -142,20 +145,23 @@ class CountedCall:
             tensor = beside if is_parametrized(name) else name  # which has several parameters
             inner = float(any(o == owner and t != tensor for o, t in seen))
             inner *= kind == "weight" and "weight_ih_l0" not in name
+            of_samples = 0.0
             if kind == "weight" and isinstance(self.holder(name), SIMPLE):
                 inner = max(inner, self.share_of_own_outputs(owner, each, x))
+                plain = [not depends for called, depends in inputs if called == owner]
+                of_samples = self.macs_of(owner, plain) / (uses[name] * each.numel())
             seen |= {(owner, tensor)} if kind == "weight" else set()
             shape, place = tuple(each.shape), 2 * self.called(owner)
             if any(is_below(other, owner) for other in self.place):
                 place = self.first_use(each, x)
             rows = kind == "weight" and isinstance(self.holder(name), ROWS)
-            counts = uses[name], inner, rows, name in reached
+            counts = uses[name], inner, rows, name in reached, of_samples
             found.append(TracedParameter(name, shape, kind, owner, place, *counts))
         return tuple(found)
 
     def first_use(self, parameter: nn.Parameter, x: Tensor) -> int:
         """Place of a parameter of a module that calls others: `TracedParameter.place`."""
-        behind = (name for name, depends in self.calls_behind(parameter, x) if depends)
+        behind = (name for name, depends in self.calls_behind([parameter], x) if depends)
         return min((2 * self.called(name) - 1 for name in behind), default=2 * len(self.place))
 
     def share_of_own_outputs(self, owner: str, weight: nn.Parameter, x: Tensor) -> float:
@@ -163,13 +169,19 @@ class CountedCall:
         macs = self.calls[owner]
         if len(macs) < 2 or not sum(macs):
             return 0.0
-        again = [depends for name, depends in self.calls_behind(weight, x) if name == owner]
-        # A module that draws how often it calls a layer may do so another number of times here.
-        return sum(m for m, depends in zip(macs, again, strict=False) if depends) / sum(macs)
+        again = [depends for name, depends in self.calls_behind([weight], x) if name == owner]
+        return self.macs_of(owner, again) / sum(macs)
 
-    def calls_behind(self, parameter: nn.Parameter, x: Tensor) -> list[tuple[str, bool]]:
-        """Each call of a module in order: its name, and does its input depend on a parameter?"""
+    def macs_of(self, owner: str, chosen: Sequence[bool]) -> float:
+        """Multiply-adds of a sample in the chosen ones of a module's calls."""
+        # A module that draws how often it calls a layer may do so another number of times here.
+        pairs = zip(self.calls[owner], chosen, strict=False)
+        return sum(macs for macs, is_chosen in pairs if is_chosen)
+
+    def calls_behind(self, parameters: Sequence[nn.Parameter], x: Tensor) -> list[tuple[str, bool]]:
+        """Each call of a module in order: its name, and does its input depend on parameters?"""
         every, found = list(self.module.parameters()), list[tuple[str, bool]]()
+        behind = {id(each) for each in parameters}
 
         def look(module: nn.Module, given: tuple, named: dict) -> None:
             inputs = (*given, *named.values())
@@ -178,7 +190,7 @@ class CountedCall:
 
         hooks = [each.register_forward_pre_hook(look, with_kwargs=True) for each in self.names]
         for each in every:
-            each.requires_grad_(each is parameter)
+            each.requires_grad_(id(each) in behind)
         self.module(x)
         for each in every:
             each.requires_grad_()

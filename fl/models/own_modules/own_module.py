@@ -114,6 +114,7 @@ class ModuleArchitecture(Architecture):
                 *(p.name, p.shape, (), p.kind, roles(p.name), p.uses, "given"),
                 inner=p.inner,
                 reached=p.reached,
+                of_samples=p.of_samples,
             )
             for p in self.trace.parameters
         )

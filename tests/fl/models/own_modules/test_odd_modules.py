@@ -212,6 +212,18 @@ class OfPairs(Twice):
         return self.head(self.first(x) * self.first(x.flip(1)))
 
 
+class Branches(Scaled):
+    """Two layers side by side that both read the sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide, self.deep = nn.Linear(6, 3), nn.Linear(4, 4)
+
+    def forward(self, x):
+        hidden = torch.relu(self.deep(torch.relu(self.first(x))))
+        return self.head(hidden) + self.wide(x)
+
+
 def weight_normed():
     return nn.Sequential(weight_norm(nn.Linear(6, 4)), nn.ReLU(), nn.Linear(4, 3))
 
@@ -220,14 +232,14 @@ def weight_normed():
     ("make", "flops"),
     [
         *((Scaled, 168), (Positions, 168), (Shifted, 216), (Unused, 168), (weight_normed, 168)),
-        *((Twice, 468), (OfPairs, 396), (Aside, 244)),
+        *((Twice, 468), (OfPairs, 396), (Aside, 244), (Branches, 336)),
     ],
 )
 def test_the_backward_pass_is_counted_from_where_a_parameter_is_used(own, make, flops):
     """36 multiply-adds: three passes of 72 FLOP, but no gradient by the samples of 48.
 
     Called twice, 90: of the first layer the gradient by the inputs of the second call, or of none.
-    Layers of 38 aside compute forward only.
+    Layers of 38 aside compute forward only. Of branches, 70, no gradient by 42 inputs of samples.
     """
     from torch.utils.flop_counter import FlopCounterMode
 
