@@ -24,6 +24,8 @@ from fl.data.partitions.label_counts import (
 )
 from fl.errors import DataError
 
+ROUNDING = 1e-9  # so that 0.35 * 180 = 62.99999999999999 is 63
+
 
 def by_speaker(
     owners: tuple[Array, Array | None] | None,
@@ -139,7 +141,7 @@ def hold_out(
     kept, held = [], []
     for k, mine in enumerate(parts):
         counts = tally(labels[mine], int(labels.max()) + 1)
-        wanted = apportion(int(fraction * len(mine)), counts)
+        wanted = apportion(int(fraction * len(mine) + ROUNDING), counts)
         (chosen,) = deal(labels[mine], wanted[None], streams.stream("validation", device=k))
         kept.append(np.delete(mine, chosen))
         held.append(mine[chosen])

@@ -231,3 +231,11 @@ def test_what_a_device_holds_out_does_not_depend_on_the_others():
     assert np.array_equal(both[0], alone[0])
     _, other = hold_out(known, parts, 0.3, Seeds(2))
     assert not np.array_equal(both[0], other[0])
+
+
+@pytest.mark.parametrize(
+    ("size", "fraction", "out"), [(180, 0.35, 63), (100, 0.29, 29), (9, 0.5, 4)]
+)
+def test_a_whole_number_of_samples_is_held_out_whole(size, fraction, out):
+    kept, held = hold_out(np.zeros(size, dtype=int), [np.arange(size)], fraction, Seeds(1))
+    assert (len(kept[0]), len(held[0])) == (size - out, out)
