@@ -45,7 +45,9 @@ def max_min_shares(weight: Array, cap: Array | float = 1.0) -> tuple[Array, floa
     capped = np.concatenate([[0.0], np.cumsum(cap[order])[:-1]])
     others = np.cumsum(weight[order][::-1])[::-1]
     theta_j = (1.0 - capped) / others
-    theta = float(theta_j[int(np.argmax(theta_j <= (cap / weight)[order]))])
+    fits = theta_j <= (cap / weight)[order]
+    fits[-1] = True  # but for rounding, where all but fill the band at their caps
+    theta = float(theta_j[int(np.argmax(fits))])
     share = np.minimum(cap, weight * theta)
     certify(weight, cap, share, theta)
     return share, theta

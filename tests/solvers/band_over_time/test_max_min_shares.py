@@ -20,6 +20,13 @@ def test_caps_that_leave_band_over_are_all_reached():
     assert share.tolist() == [0.2, 0.3] and theta == np.inf
 
 
+def test_caps_that_are_above_the_band_by_rounding_are_all_reached():
+    """They sum to 1 + 2e-16, and with rounding even the largest seems to be above its cap."""
+    cap = np.array([0.2, 0.4, 0.04, 0.28 - 5e-17, 0.08])
+    share, theta = max_min_shares([0.1, 0.3, 1e-6, 0.3, 1.0], cap)
+    assert cap.sum() > 1.0 and share == pytest.approx(cap) and np.isfinite(theta)
+
+
 def test_without_caps_shares_are_the_weights():
     share, _ = max_min_shares([1.0, 3.0])
     assert share.tolist() == [0.25, 0.75]
