@@ -83,7 +83,7 @@ class REFL(FedAvg):
         holds = np.isin(view.idle, list(state.local))
         late, free = view.idle[holds], view.idle[~holds]
         places = self.participants if view.wanted is None else view.wanted
-        wanted = max(ceil(self.least_fresh * places), places - len(late))
+        wanted = max(ceil(round(self.least_fresh * places, 9)), places - len(late))
         lots = self.task.streams.stream("select", round=view.g).random(self.task.devices)[free]
         asked, stays = state.notes.get("asked", {}), self.staying(state)
         rests = [view.g - asked.get(str(k), -np.inf) <= self.rest_rounds for k in free.tolist()]

@@ -8,9 +8,11 @@ import torch
 
 from edgesim import load, simulate
 from fl.executors.deferred_training import Trainer
+from fl.method_base.method import bind
 from fl.method_base.state import State
-from fl.methods.refl import deviation, deviations, staleness_weight
+from fl.methods.refl import REFL, deviation, deviations, staleness_weight
 from tests.fl.conftest import view_of
+from tests.fl.random_jobs import task_of
 
 LR = 0.05
 
@@ -90,6 +92,16 @@ def test_a_late_update_of_refl_is_held_and_only_sent(bench):
     )
     assert (demand.bits_prunable > 0).all()
     assert torch.equal(second[3].result().w, after.local[3])
+
+
+def test_a_whole_number_of_fresh_devices_is_not_rounded_up():
+    """0.55 of 100 are 55, whatever 0.55 * 100 = 55.00000000000001 says; 60 of 120 are late."""
+    task = task_of("mlp", sizes=(2,) * 120)
+    method = bind(REFL, task, {"participants": 100, "least_fresh": 0.55})
+    state = method.start()
+    state = replace(state, local=dict.fromkeys(range(60), state.w))
+    asked = method.select(state, view_of(task))
+    assert (asked < 60).sum() == 60 and (asked >= 60).sum() == 55
 
 
 def test_a_late_update_of_refl_counts_less(bench):
