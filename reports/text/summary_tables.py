@@ -142,8 +142,9 @@ def cost_table(schemes: list[Scheme]) -> Table:
     )
     if waste:
         caption += (
-            " Wasted: of work whose update was never used: late at a deadline, failed, left with "
-            "its device, cancelled, discarded, held or unfinished at the end."
+            " Wasted: of jobs whose update was never used: late at a deadline, failed, left with "
+            "their device, cancelled, discarded, held or unfinished at the end. What a job did "
+            "before it began anew counts with the job; what a server failure undid counts as used."
         )
     if _promises(schemes, share):
         caption += (
