@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from fl.errors import ModelError
 from fl.models.own_modules.counted_call import BATCH, CountedCall, TracedParameter
+from fl.models.own_modules.repeatability import check_repeats
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def trace(module: nn.Module, x: Tensor, name: str) -> Trace:
     with torch.no_grad():
         if draws_numbers(lambda: copy(x))[0]:
             raise ModelError(f"model {name} draws random numbers when it is evaluated")
+    check_repeats(module, x, name)
     return Trace(parameters, shape, random, counted.last(parameters))
 
 
