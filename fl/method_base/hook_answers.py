@@ -198,3 +198,10 @@ def wrong_answer(hook: str, given: Any, allowed: str, more: str = "") -> MethodE
     shape = getattr(given, "shape", None)
     found = type(given).__name__ + ("" if shape is None else f" {list(shape)}") + more
     return MethodError("name", f"names a method whose {hook} gives {found}; return {allowed}")
+
+
+def not_personal(k: int, own: Tensor, index: Tensor) -> MethodError:
+    """The sentence about what stays at device k and cannot be its personal weights."""
+    found = f"names a method whose state keeps {list(own.shape)} at device {k}, no personal weights"
+    cure = "a method that keeps something else there answers personalise too"
+    return MethodError("name", f"{found} {list(index.shape)}; {cure}")

@@ -43,6 +43,7 @@ from fl.method_base.hook_answers import (
     answers,
     bounds_of,
     coordinates,
+    not_personal,
     phases_of,
     sent_of,
     weights,
@@ -419,8 +420,10 @@ class Method(metaclass=ABCMeta):
         """The server's weights [P] and, in the personal coordinates, what stays at device k."""
         if k not in state.local:
             return state.w
-        w = state.w.clone()
-        w[self.personal_index] = state.local[k]
+        own, w = state.local[k], state.w.clone()
+        if own.shape != self.personal_index.shape:
+            raise not_personal(k, own, self.personal_index)
+        w[self.personal_index] = own
         return w
 
     def probes(self, state: State) -> dict[str, Tensor]:

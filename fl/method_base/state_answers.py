@@ -1,9 +1,11 @@
-"""Refuse states of a method's hooks that cannot go on or cannot be stored."""
+"""States of a method's hooks as a run goes on with them: refused where they cannot be stored."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Integral
 from typing import Any, TypeVar
 
 from fl.contracts import Tensor
@@ -12,6 +14,7 @@ from fl.method_base.hook_answers import answer, weights, wrong_answer
 from fl.method_base.state import State
 
 T = TypeVar("T")
+S = TypeVar("S", bound=State)
 
 
 def first_state(method: Any) -> Any:
@@ -33,7 +36,7 @@ def following(hook: str, before: T, given: Any) -> T:
 
     Raises:
         MethodError: it is of another kind, its model has another size or other numbers, or what it
-            remembers are no tensors.
+            remembers are no tensors by name or device.
     """
     state = answer(hook, given, type(before))
     if isinstance(before, State) and isinstance(state, State):
@@ -41,26 +44,34 @@ def following(hook: str, before: T, given: Any) -> T:
         if state.w.dtype != before.w.dtype:
             allowed, more = f"one of {before.w.dtype}", f" of {state.w.dtype}"
             raise wrong_answer(f"{hook}, w of the state,", state.w, allowed, more)
-        _check_tensors(f"{hook}, memo", before.memo, state.memo)
-        _check_tensors(f"{hook}, local", before.local, state.local)
+        _check_tensors(f"{hook}, memo", before.memo, state.memo, str, "a name, a text")
+        _check_tensors(f"{hook}, local", before.local, state.local, Integral, "a device's number")
     return state
 
 
-def _check_tensors(where: str, before: Mapping[Any, Tensor], now: Mapping[Any, Tensor]) -> None:
+def _check_tensors(
+    where: str, before: Mapping[Any, Tensor], now: Mapping[Any, Tensor], kind: type, keys: str
+) -> None:
     """Check what a hook put into a dict of the state that goes through checkpoints.
 
     Raises:
-        MethodError: a value is no tensor.
+        MethodError: a key is of another kind, which a resumed run would not find again, or a value
+            is no tensor.
     """
     if now is before:
         return
     for key, value in now.items():
+        if not isinstance(key, kind):
+            raise wrong_answer(f"{where} of the state, the key {key!r},", key, keys)
         if not hasattr(value, "requires_grad"):
             raise wrong_answer(f"{where}[{key!r}] of the state,", value, "a tensor")
 
 
 def storable(state: T) -> T:
-    """The state at the end of a version, as a checkpoint takes it.
+    """The state at the end of a version, as a checkpoint gives it back.
+
+    What it remembers comes in rising order of the keys, as in a resumed run: a hook that adds up a
+    dict would round otherwise in the order of who trained first.
 
     Raises:
         MethodError: its notes are not what JSON keeps.
@@ -73,7 +84,28 @@ def storable(state: T) -> T:
         found = f"names a method whose notes of the state cannot be stored ({error})"
         problem = f"{found}; notes are numbers, texts, lists and dicts, tensors belong into memo"
         raise MethodError("name", problem) from None
-    return state
+    return in_stored_order(state) if isinstance(state, State) else state
+
+
+def in_stored_order(state: S) -> S:
+    """The state with every dict in rising order of its keys; itself where all of them are."""
+    held = {"local": state.local, "memo": state.memo, "notes": state.notes}
+    ordered = {name: _sorted(value) for name, value in held.items()}
+    same = all(ordered[name] is held[name] for name in held)
+    return state if same else replace(state, **ordered)
+
+
+def _sorted(value: Any) -> Any:
+    """A dict, with the dicts and lists of dicts in it, in rising order of keys."""
+    if isinstance(value, list):
+        inner = [_sorted(each) for each in value]
+        return value if all(a is b for a, b in zip(inner, value, strict=True)) else inner
+    if not isinstance(value, dict):
+        return value
+    keys = sorted(value)
+    found = {key: _sorted(value[key]) for key in keys}
+    same = keys == list(value) and all(found[key] is value[key] for key in keys)
+    return value if same else found
 
 
 def _refuse_changed(where: str, notes: Any) -> None:

@@ -59,6 +59,15 @@ VALUES = {  # the hook, and what is said about it
     STATE.format("aggregate", "memo={'x': object()}"): (
         r"aggregate, memo\['x'\] of the state, gives object; return a tensor"
     ),
+    STATE.format("aggregate", "memo={3: state.w}"): (
+        r"aggregate, memo of the state, the key 3, gives int; return a name, a text"
+    ),
+    STATE.format("retain", "local={'3': state.w}"): (
+        r"retain, local of the state, the key '3', gives str; return a device's number"
+    ),
+    STATE.format("retain", "local={3: state.w}"): (
+        r"state keeps \[6058\] at device 3, no personal weights \[0\]; a method that keeps"
+    ),
     STATE.format("retain", "local={3: 1.0}"): (
         r"retain, local\[3\] of the state, gives float; return a tensor"
     ),
@@ -69,11 +78,25 @@ VALUES = {  # the hook, and what is said about it
 }
 
 
-def run(tmp_path, code: str):
+ORDERS = """select(self, state, view): return view.idle[[8 - state.g]]
+    def observe(self, state, report):
+        k, w = report.g, state.w
+        key = f"{9 - k}"
+        held = {"at": {**state.notes.get("at", {}), key: k}}
+        memo, local = state.memo | {key: w}, state.local | {9 - k: w}
+        return replace(state, notes=held, memo=memo, local=local)
+    def personalise(self, state, k): return state.w
+    def measures(self, state):
+        orders = state.local, state.memo, state.notes["at"]
+        return {f"order {i}": float("".join(map(str, each))) for i, each in enumerate(orders)}
+"""
+
+
+def run(tmp_path, code: str, out: str = "out", rounds: int = 1):
     (tmp_path / "own_method.py").write_text(CLASS + code)
     scenario = tmp_path / "s.yaml"
     scenario.write_text((EXAMPLES / "own_method.yaml").read_text())
-    command = ["run", scenario, "--allow-code", "--out", tmp_path / "out", "rounds=1"]
+    command = ["run", scenario, "--allow-code", "--out", tmp_path / out, f"rounds={rounds}"]
     return CliRunner().invoke(app, [*map(str, command), "learning.executor=resident"])
 
 
@@ -91,3 +114,13 @@ def test_measures_may_be_numbers_of_any_library(tmp_path):
     result = run(tmp_path, f"measures(self, state): return {numbers}")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out" / "measures.csv").read_text().count("norm") == 1
+
+
+def test_what_a_method_remembers_has_the_same_order_in_a_resumed_run(tmp_path):
+    """A hook that adds up a dict rounds in the order of its keys."""
+    for out, rounds in ("resumed", 2), ("resumed", 3), ("whole", 3):
+        result = run(tmp_path, ORDERS, out, rounds)
+        assert result.exit_code == 0, result.output
+    tables = [(tmp_path / out / "measures.csv").read_text() for out in ("resumed", "whole")]
+    assert tables[0] == tables[1]
+    assert tables[0].count(",789.0") == 3
