@@ -230,7 +230,8 @@ class ModuleArchitecture(Architecture):
         finally:
             self._idle.append(module)
         logits = logits_of(outputs)
-        return logits.unsqueeze(1) if logits.dim() == 1 else logits
+        # squeeze() takes away the dimension of a single sample, too
+        return logits if logits.dim() > 1 else logits.reshape(-1, self.classes)
 
     def _prepare(self, module: nn.Module, x: Tensor, norms: Norms | None) -> None:
         """Mode, batch norm and device of the buffers for a pass of x."""

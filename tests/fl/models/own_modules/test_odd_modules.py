@@ -264,3 +264,17 @@ class ThroughNumpy(nn.Linear):
 def test_a_module_whose_outputs_have_no_gradient_is_refused(own):
     with pytest.raises(ModelError, match="gives outputs without a gradient; compute them from"):
         own(ThroughNumpy).layout  # noqa: B018
+
+
+class Squeezed(nn.Linear):
+    def forward(self, x):
+        return super().forward(x).squeeze()
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_outputs_without_the_dimension_of_a_single_sample_have_it_again(own, classes):
+    model, x = own(lambda: Squeezed(6, classes), classes=classes), torch.rand(4, 6)
+    w = torch.from_numpy(model.initial(np.random.default_rng(0)))
+    each = torch.cat([model.logits(w, row) for row in x.split(1)])
+    assert each.shape == (4, classes)
+    assert torch.allclose(each, model.logits(w, x))
