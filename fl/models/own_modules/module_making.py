@@ -51,11 +51,3 @@ def maker(model: Any, input_shape: Shape, outputs: int) -> Callable[[], nn.Modul
         allowed = "input_shape and classes are known, all else needs a default"
         raise ModelError(f"it cannot be made ({error}); of its arguments {allowed}") from error
     return lambda: model(**given)
-
-
-def source_of(kind: type) -> bytes:
-    """The source of a class; its name where there is none, as in an interactive session."""
-    try:
-        return inspect.getsource(kind).encode()
-    except (OSError, TypeError):
-        return kind.__qualname__.encode()

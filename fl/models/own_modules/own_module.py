@@ -28,7 +28,8 @@ from fl.models.batch_norm import Norms, StaticBatchNorm, with_static_batch_norm
 from fl.models.layers.layer import LayerTensor, Shape
 from fl.models.layout import Layout, Slot, UnitAxis
 from fl.models.own_modules.counted_call import BATCH
-from fl.models.own_modules.module_making import seeded, source_of
+from fl.models.own_modules.module_making import seeded
+from fl.models.own_modules.module_source import sources
 from fl.models.own_modules.module_trace import Trace, logits_of, trace
 from fl.models.own_modules.module_units import with_units
 from fl.models.own_modules.unit_check import UnitSearch
@@ -171,12 +172,11 @@ class ModuleArchitecture(Architecture):
         return torch.cat(w).numpy().astype(np.float32)
 
     def digest(self) -> bytes:
-        """SHA-256 of what the module is: its parts, the source of its classes, its first values."""
+        """SHA-256 of what the module is: its parts, its source and its first values."""
         module = self.made(0)
         total = hashlib.sha256(repr((self.layout.slots, module)).encode())
-        for kind in dict.fromkeys(map(type, module.modules())):
-            if not kind.__module__.startswith("torch."):
-                total.update(source_of(kind))
+        for source in sources(module):
+            total.update(source)
         for tensor in (*module.parameters(), *module.buffers()):
             total.update(tensor.detach().cpu().numpy().tobytes())
         return total.digest()

@@ -1,0 +1,76 @@
+"""Changes of a user's code that a digest of the module notices, and those that it need not."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+LAYERS = """
+import torch
+from torch.nn import functional as F
+SLOPE = 0.5
+def act(x):
+    return SLOPE * torch.relu(x)
+def shown(x):
+    print(x)
+"""
+NET = """
+import layers
+from torch import nn
+from torch.nn import functional as F
+def twice(x):
+    return 2 * x
+class Base(nn.Module):
+    def last(self, x):
+        return self.head(x) + 1
+class Net(Base):
+    def __init__(self, power=1, squash=F.relu):
+        super().__init__()
+        self.power, self.squash, self.head = power, squash, nn.Linear(6, 3)
+    def forward(self, x):
+        return self.last(self.squash(layers.act([twice(each) for each in [x]][0]))) ** self.power
+"""
+
+
+@pytest.fixture
+def digest(own, tmp_path, monkeypatch):
+    """Digest of the module that ``make`` builds, with the files as they are after a change."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def found(before="", after="", make=lambda net: net.Net()):
+        for name, text in (("layers", LAYERS), ("net", NET)):
+            (tmp_path / f"{name}.py").write_text(text.replace(before, after) if before else text)
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        net = importlib.import_module("net")
+        return own(lambda: make(net)).digest()
+
+    yield found
+    for name in ("layers", "net"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("torch.relu(x)", "torch.tanh(x)"),  # a function of a module beside it
+        ("SLOPE = 0.5", "SLOPE = 0.25"),  # a value that this function reads
+        ("2 * x", "3 * x"),  # a function that is named within a comprehension
+        ("(x) + 1", "(x) + 2"),  # a base class
+    ],
+)
+def test_what_a_forward_pass_names_is_part_of_the_module(digest, before, after):
+    assert digest() == digest()
+    assert digest(before, after) != digest()
+
+
+def test_values_that_a_module_keeps_are_part_of_it(digest):
+    assert digest(make=lambda net: net.Net(power=2)) != digest()
+    assert digest(make=lambda net: net.Net(squash=net.F.tanh)) != digest()
+
+
+def test_code_that_a_forward_pass_does_not_name_is_no_part(digest):
+    assert digest("print(x)", "print(x, x)") == digest()
