@@ -6,14 +6,18 @@ import inspect
 import json
 import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from torch import nn
+import numpy as np
+from torch import Tensor, nn
 
-PLACES = ("stdlib", "platstdlib", "purelib", "platlib")
-INSTALLED = [Path(sysconfig.get_path(each)).resolve() for each in PLACES]
+LIBRARY = [Path(sysconfig.get_path(each)).resolve() for each in ("stdlib", "platstdlib")]
+PACKAGES = {"site-packages", "dist-packages"}  # also those of a user or of the system
+OF_ANY = vars(nn.Module()).keys()
 
 
 def sources(module: nn.Module) -> Iterator[bytes]:
@@ -25,9 +29,10 @@ def sources(module: nn.Module) -> Iterator[bytes]:
     waiting: list[Any] = []
     for each in module.modules():
         waiting.append(type(each))
-        kept = sorted(key for key in vars(each) if not key.startswith("_") and key != "training")
-        waiting += [vars(each)[key] for key in kept]
-    yield from followed(waiting)
+        kept = sorted(vars(each).keys() - OF_ANY)
+        waiting += [part for key in kept for part in (key, vars(each)[key])]
+    for found in followed(waiting):
+        yield b"%d " % len(found) + found  # so that 1 and 23 are not 12 and 3
 
 
 def followed(waiting: list[Any]) -> Iterator[bytes]:
@@ -35,9 +40,9 @@ def followed(waiting: list[Any]) -> Iterator[bytes]:
     seen = set[int]()
     while waiting:
         value = waiting.pop(0)
-        if not isinstance(value, type | FunctionType) or (value.__module__ or "").startswith(
-            "torch."
-        ):
+        if isinstance(value, partial):
+            waiting += [value.func, value.args, value.keywords]
+        elif not isinstance(value, type | FunctionType) or is_of_torch(value):
             yield plain(value)
         elif id(value) not in seen:
             seen.add(id(value))
@@ -49,11 +54,13 @@ def followed(waiting: list[Any]) -> Iterator[bytes]:
 
 
 def plain(value: Any) -> bytes:
-    """A value as JSON; of what JSON does not keep its name, if it has one."""
-    try:
-        return json.dumps(value, sort_keys=True).encode()
-    except (TypeError, ValueError):
-        return str(getattr(value, "__qualname__", "")).encode()
+    """A value as JSON; of what JSON does not keep its name, or what it holds as an object."""
+    value = value.tolist() if isinstance(value, Tensor | np.ndarray) else value
+    name = getattr(value, "__qualname__", "")
+    for each in (value, name or getattr(value, "__dict__", "")):
+        with suppress(TypeError, ValueError, RecursionError):
+            return json.dumps(each, sort_keys=True).encode()
+    return b""
 
 
 def source_of(value: type | FunctionType) -> bytes:
@@ -64,13 +71,17 @@ def source_of(value: type | FunctionType) -> bytes:
         return value.__qualname__.encode()
 
 
+def is_of_torch(value: type | FunctionType) -> bool:
+    return (value.__module__ or "").startswith("torch.")
+
+
 def is_own(value: type | FunctionType | ModuleType) -> bool:
     """Is it of a file of the user's, not of a package that is installed?"""
     try:
         path = Path(inspect.getfile(value)).resolve()
     except (OSError, TypeError):
         return False
-    return not any(path.is_relative_to(each) for each in INSTALLED)
+    return not PACKAGES & set(path.parts) and not any(map(path.is_relative_to, LIBRARY))
 
 
 def functions_of(value: type | FunctionType) -> list[FunctionType]:

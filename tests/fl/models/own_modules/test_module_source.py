@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 LAYERS = """
 import torch
@@ -32,6 +35,13 @@ class Net(Base):
     def forward(self, x):
         return self.last(self.squash(layers.act([twice(each) for each in [x]][0]))) ** self.power
 """
+
+
+def kept(net, **values):
+    """The net with other attributes."""
+    made = net.Net()
+    vars(made).update(values)
+    return made
 
 
 @pytest.fixture
@@ -70,6 +80,23 @@ def test_what_a_forward_pass_names_is_part_of_the_module(digest, before, after):
 def test_values_that_a_module_keeps_are_part_of_it(digest):
     assert digest(make=lambda net: net.Net(power=2)) != digest()
     assert digest(make=lambda net: net.Net(squash=net.F.tanh)) != digest()
+    assert digest(make=lambda net: kept(net, _power=2)) != digest(make=lambda net: kept(net))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1, "b": 23}, {"a": 12, "b": 3}),
+        ({"a": 1}, {"b": 1}),
+        ({"squash": partial(torch.clamp, min=1)}, {"squash": partial(torch.clamp, min=2)}),
+        ({"config": SimpleNamespace(gate=True)}, {"config": SimpleNamespace(gate=False)}),
+        ({"table": torch.zeros(2)}, {"table": torch.ones(2)}),
+    ],
+    ids=["values", "names", "partial", "configuration", "tensor"],
+)
+def test_values_that_differ_are_not_run_together(digest, one, other):
+    found = [digest(make=lambda net, held=held: kept(net, **held)) for held in (one, one, other)]
+    assert found[0] == found[1] != found[2]
 
 
 def test_code_that_a_forward_pass_does_not_name_is_no_part(digest):
