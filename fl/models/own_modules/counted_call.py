@@ -146,10 +146,13 @@ class CountedCall:
             inner = float(any(o == owner and t != tensor for o, t in seen))
             inner *= kind == "weight" and "weight_ih_l0" not in name
             of_samples = 0.0
-            if kind == "weight" and isinstance(self.holder(name), SIMPLE):
+            layer = module.get_submodule(owner) if is_parametrized(name) else self.holder(name)
+            if kind == "weight" and isinstance(layer, SIMPLE):
                 inner = max(inner, self.share_of_own_outputs(owner, each, x))
                 plain = [not depends for called, depends in inputs if called == owner]
-                of_samples = self.macs_of(owner, plain) / (uses[name] * each.numel())
+                beside_it = (n for n in sizes if n == name or n.startswith(f"{tensor}."))
+                whole = sum(uses[n] * sizes[n] for n in beside_it)
+                of_samples = self.macs_of(owner, plain) / whole
             seen |= {(owner, tensor)} if kind == "weight" else set()
             shape, place = tuple(each.shape), 2 * self.called(owner)
             if any(is_below(other, owner) for other in self.place):
@@ -180,8 +183,8 @@ class CountedCall:
 
     def calls_behind(self, parameters: Sequence[nn.Parameter], x: Tensor) -> list[tuple[str, bool]]:
         """Each call of a module in order: its name, and does its input depend on parameters?"""
-        every, found = list(self.module.parameters()), list[tuple[str, bool]]()
-        behind = {id(each) for each in parameters}
+        every, behind = list(self.module.parameters()), {id(each) for each in parameters}
+        found = [("", False)]  # what is done outside of calls, as in `calls`
 
         def look(module: nn.Module, given: tuple, named: dict) -> None:
             inputs = (*given, *named.values())

@@ -224,6 +224,26 @@ class Branches(Scaled):
         return self.head(hidden) + self.wide(x)
 
 
+class AsideRoot(nn.Linear):
+    """A layer that reads the sample beside those within it."""
+
+    def __init__(self):
+        super().__init__(6, 3)
+        self.first, self.head = nn.Linear(6, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.first(x))) + super().forward(x)
+
+
+class NormedBranch(Scaled):
+    def __init__(self):
+        super().__init__()
+        self.wide = weight_norm(nn.Linear(6, 3))
+
+    def forward(self, x):
+        return self.head(torch.relu(self.first(x))) + self.wide(x)
+
+
 def weight_normed():
     return nn.Sequential(weight_norm(nn.Linear(6, 4)), nn.ReLU(), nn.Linear(4, 3))
 
@@ -233,13 +253,15 @@ def weight_normed():
     [
         *((Scaled, 168), (Positions, 168), (Shifted, 216), (Unused, 168), (weight_normed, 168)),
         *((Twice, 468), (OfPairs, 396), (Aside, 244), (Branches, 336)),
+        *((AsideRoot, 240), (NormedBranch, 240)),
     ],
 )
 def test_the_backward_pass_is_counted_from_where_a_parameter_is_used(own, make, flops):
     """36 multiply-adds: three passes of 72 FLOP, but no gradient by the samples of 48.
 
     Called twice, 90: of the first layer the gradient by the inputs of the second call, or of none.
-    Layers of 38 aside compute forward only. Of branches, 70, no gradient by 42 inputs of samples.
+    Layers of 38 aside compute forward only. Of branches, 70, no gradient by 42 inputs of samples;
+    of those of one layer each, 54, none by 42.
     """
     from torch.utils.flop_counter import FlopCounterMode
 
