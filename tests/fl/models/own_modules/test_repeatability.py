@@ -74,3 +74,28 @@ def test_dropout_and_outputs_that_are_kept_are_no_memory(own):
     assert own(lambda: Shown(6, 3)).trace.random
     after = np.random.get_state()[1].tolist(), random.getstate(), torch.get_rng_state().tolist()
     assert after == before
+
+
+class Lookup(nn.Module):
+    """Reads the samples as codes, of which it knows one."""
+
+    def __init__(self):
+        super().__init__()
+        self.codes, self.head = nn.Embedding(1, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.codes(x.long()).mean(1))
+
+
+class Nothing(nn.Linear):
+    def forward(self, x):
+        return super().forward(x)[:, :0]
+
+
+def test_samples_below_1_are_the_code_0(own):
+    assert own(Lookup).trace.outputs == (3,)
+
+
+def test_a_module_without_outputs_is_refused_for_that(own):
+    with pytest.raises(ModelError, match=r"has outputs \[0\] for a sample; the data need \[3\]"):
+        _ = own(lambda: Nothing(6, 3)).trace
