@@ -36,7 +36,8 @@ def mean_leg_m(area: Placement) -> float:
     density = weight * radius / (area.radius_m + area.inner_m)  # also of a ring without a width
     s, t = radius[:, None], radius[None, :]
     # mean distance between points of two circles of radii s and t
-    apart = 2.0 / math.pi * (s + t) * scipy.special.ellipe(4.0 * s * t / (s + t) ** 2)
+    nearness = np.minimum(1.0, 4.0 * s * t / (s + t) ** 2)  # rounds above 1 in a narrow ring
+    apart = 2.0 / math.pi * (s + t) * scipy.special.ellipe(nearness)
     return float(density @ apart @ density)
 
 

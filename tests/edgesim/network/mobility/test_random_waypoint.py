@@ -95,6 +95,13 @@ def test_between_points_of_a_circle_devices_are_on_their_way_from_the_start():
         assert (speeds(walk, time_s) < 1e-6).mean() == pytest.approx(0.44, abs=0.025)
 
 
+@pytest.mark.parametrize("width", [1e-6, 1e-3, 0.1])
+def test_a_narrow_ring_has_the_mean_leg_of_a_circle(width):
+    """Of two radii that are nearly the same, 4 s t / (s + t)^2 rounds above 1."""
+    leg_m = mean_leg_m(Placement("ring", 500.0 - width, 500.0))
+    assert leg_m == pytest.approx(4.0 / math.pi * (500.0 - width / 2.0), rel=1e-6)
+
+
 def test_positions_are_a_pure_function_of_seed_device_and_time():
     """Asked in any order, beside others, and again from the start."""
     some, more = walkers(3, pause=(1.0, 1.0)), walkers(5, pause=(1.0, 1.0))
