@@ -35,7 +35,7 @@ PERIOD_EVENTS = 6  # of a TDD period beside a full battery: two each as slots be
 EVENTS_PER_S = 3e4  # of one process, measured
 YEAR_S = 365.25 * 24 * 3600
 LONG_ROUND_S = 24 * 3600  # of which the length, too, may be a mistake
-UNITS = ((1.0, "s"), (3600.0, "hours"), (24 * 3600.0, "days"), (YEAR_S, "years"))
+UNITS = ((1.0, "s"), (3600.0, "h"), (24 * 3600.0, "days"), (YEAR_S, "years"))
 Cause = tuple[tuple[str | int, ...], str, str]  # key, its value, what to write
 
 
@@ -242,4 +242,5 @@ def _rounded(seconds: float) -> str:
     if not math.isfinite(seconds) or seconds > 1000 * YEAR_S:
         return "more than a thousand years"
     unit_s, unit = max((one for one in UNITS if one[0] <= seconds), default=UNITS[0])
-    return f"{float(f'{seconds / unit_s:.2g}'):g} {unit}"
+    number = float(f"{seconds / unit_s:.2g}")
+    return f"{number:g} {unit.removesuffix('s') if number == 1.0 and unit_s > 1.0 else unit}"

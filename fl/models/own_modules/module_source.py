@@ -37,30 +37,53 @@ def sources(module: nn.Module) -> Iterator[bytes]:
 
 def followed(waiting: list[Any]) -> Iterator[bytes]:
     """The source, or value, of objects and of the user's own that they name, each once."""
-    seen = set[int]()
+    seen = dict[int, Any]()  # kept, so that no other object takes an id over
     while waiting:
         value = waiting.pop(0)
-        if isinstance(value, partial):
-            waiting += [value.func, value.args, value.keywords]
-        elif not isinstance(value, type | FunctionType) or is_of_torch(value):
-            yield plain(value)
+        value = getattr(value, "__wrapped__", value)  # behind a cache or a decorator
+        if (text := as_json(value)) is not None:
+            yield text
         elif id(value) not in seen:
-            seen.add(id(value))
-            yield source_of(value)
-            if isinstance(value, type):
-                waiting += [base for base in value.__bases__ if base is not object]
-            if is_own(value):
-                waiting += [each for code in functions_of(value) for each in named_by(code)]
+            seen[id(value)] = value
+            if isinstance(value, type | FunctionType):
+                yield name_of(value) if is_of_torch(value) else source_of(value)
+                waiting += parts_of_code(value)
+            else:
+                yield name_of(value)
+                waiting += parts_of(value)
 
 
-def plain(value: Any) -> bytes:
-    """A value as JSON; of what JSON does not keep its name, or what it holds as an object."""
+def as_json(value: Any) -> bytes | None:
     value = value.tolist() if isinstance(value, Tensor | np.ndarray) else value
-    name = getattr(value, "__qualname__", "")
-    for each in (value, name or getattr(value, "__dict__", "")):
-        with suppress(TypeError, ValueError, RecursionError):
-            return json.dumps(each, sort_keys=True).encode()
-    return b""
+    with suppress(TypeError, ValueError, RecursionError):
+        return json.dumps(value, sort_keys=True).encode()
+    return None
+
+
+def parts_of_code(value: type | FunctionType) -> list[Any]:
+    """Bases of a class, and what the functions of a class, or a function, name."""
+    bases = [base for base in getattr(value, "__bases__", ()) if base is not object]
+    if not is_own(value):
+        return bases
+    return bases + [each for code in functions_of(value) for each in named_by(code)]
+
+
+def parts_of(value: Any) -> list[Any]:
+    """What a container, a partial function or an object of the user's own consists of."""
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, partial):
+        return [value.func, value.args, value.keywords]
+    held = getattr(value, "__dict__", None)
+    if isinstance(held, dict) and is_own(type(value)):
+        return [type(value), held]
+    return [] if as_json(held) is None else [held]
+
+
+def name_of(value: Any) -> bytes:
+    return str(getattr(value, "__qualname__", type(value).__qualname__)).encode()
 
 
 def source_of(value: type | FunctionType) -> bytes:
@@ -68,7 +91,7 @@ def source_of(value: type | FunctionType) -> bytes:
     try:
         return inspect.getsource(value).encode()
     except (OSError, TypeError):
-        return value.__qualname__.encode()
+        return name_of(value)
 
 
 def is_of_torch(value: type | FunctionType) -> bool:

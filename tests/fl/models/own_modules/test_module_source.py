@@ -11,11 +11,28 @@ import pytest
 import torch
 
 LAYERS = """
+from functools import lru_cache
 import torch
 from torch.nn import functional as F
 SLOPE = 0.5
+OFFSET = torch.tensor([0.5])
+@lru_cache
+def exponent():
+    return 1
+@torch.no_grad()
+def gate(x):
+    return opened(x)
+def opened(x):
+    return torch.sigmoid(x)
+class Scale:
+    def __init__(self, by):
+        self.by = by
+    def __call__(self, x):
+        return self.by * x
+scale = Scale(3)
+CHOICE = {"relu": lambda x: torch.relu(x)}
 def act(x):
-    return SLOPE * torch.relu(x)
+    return SLOPE * scale(CHOICE["relu"](x) ** exponent()) * gate(x) + OFFSET
 def shown(x):
     print(x)
 """
@@ -25,13 +42,16 @@ from torch import nn
 from torch.nn import functional as F
 def twice(x):
     return 2 * x
+class Head(nn.Linear):
+    def forward(self, x):
+        return -super().forward(x)
 class Base(nn.Module):
     def last(self, x):
         return self.head(x) + 1
 class Net(Base):
     def __init__(self, power=1, squash=F.relu):
         super().__init__()
-        self.power, self.squash, self.head = power, squash, nn.Linear(6, 3)
+        self.power, self.squash, self.head = power, squash, Head(6, 3)
     def forward(self, x):
         return self.last(self.squash(layers.act([twice(each) for each in [x]][0]))) ** self.power
 """
@@ -68,6 +88,11 @@ def digest(own, tmp_path, monkeypatch):
     [
         ("torch.relu(x)", "torch.tanh(x)"),  # a function of a module beside it
         ("SLOPE = 0.5", "SLOPE = 0.25"),  # a value that this function reads
+        ("tensor([0.5])", "tensor([0.75])"),
+        ("return 1", "return 2"),  # behind a cache
+        ("torch.sigmoid(x)", "torch.tanh(x)"),  # named by what is behind a decorator of torch
+        ("Scale(3)", "Scale(4)"),  # an object that is called
+        ("self.by * x", "self.by + x"),
         ("2 * x", "3 * x"),  # a function that is named within a comprehension
         ("(x) + 1", "(x) + 2"),  # a base class
     ],
@@ -97,6 +122,14 @@ def test_values_that_a_module_keeps_are_part_of_it(digest):
 def test_values_that_differ_are_not_run_together(digest, one, other):
     found = [digest(make=lambda net, held=held: kept(net, **held)) for held in (one, one, other)]
     assert found[0] == found[1] != found[2]
+
+
+def test_a_class_below_one_of_torch_is_part_of_it(digest):
+    def normed(net):
+        return torch.nn.utils.parametrizations.weight_norm(net.Head(6, 3))
+
+    assert digest(make=normed) == digest(make=normed)
+    assert digest("return -super()", "return super()", normed) != digest(make=normed)
 
 
 def test_code_that_a_forward_pass_does_not_name_is_no_part(digest):
