@@ -33,6 +33,7 @@ from solvers.rates import EfficiencyLaw
 
 CHUNK = 1000  # devices whose quantiles are held at once
 LOWEST_DB, HIGHEST_DB = -60, 150  # of the ratios whose distributions are computed
+ROUNDING = 1e-9  # relative, of an efficiency
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +113,21 @@ class RateDistribution:
                 snr.ravel()[here], lambda decibel: block_quantiles(decibel, *kind)
             )
             rising = np.maximum.accumulate(quantiles, axis=0)
-            logit[here] = logit_at(efficiency.ravel()[here], rising)
+            # Those of a mean at the largest value are up to half a bin below it.
+            asked = np.minimum(efficiency.ravel()[here], rising[-1] * (1.0 - ROUNDING))
+            logit[here] = logit_at(asked, rising)
         probability = scipy.special.expit(logit.reshape(efficiency.shape))
+        if self.drawn is None:
+            probability = np.minimum(probability, self._some_block_below(snr))
+        probability = np.where(snr_at(efficiency, self.law) < np.inf, probability, 1.0)
         return np.where(efficiency <= 0.0, 0.0, probability)
+
+    def _some_block_below(self, snr: Array) -> Array:
+        """P(some block has less than the largest value of the law), shape of ``snr``."""
+        largest = efficiency_at(np.asarray(np.inf), self.law)
+        with np.errstate(divide="ignore"):
+            below = power_below(snr_at(largest, self.law) / snr, self.k_factor)
+            return -np.expm1(self.blocks * np.log1p(-below))
 
     def _interpolated(self, snr: Array, value: Callable[[int], float | Array]) -> Array:
         """A positive function of whole decibels between those of ``snr``, or L of them [L, ...]."""

@@ -108,6 +108,17 @@ def test_no_quantile_exceeds_the_largest_value_of_a_law():
         assert np.isfinite(law.snr_for_bits(planned)).all()
 
 
+@pytest.mark.parametrize("blocks", [2, 7, 15])
+@pytest.mark.parametrize("decibel", [47.9, 48.0])
+def test_just_below_the_largest_value_of_a_law_one_weak_block_is_late(blocks, decibel):
+    """There 1 - exp(-N / g) was 1: a plan whose rate was 2e-5 above the quantile promised that."""
+    law, snr = HullLaw(*schemes("64qam")), 10.0 ** (decibel / 10.0)
+    exact = -np.expm1(-blocks * law.snr[-1] / snr)
+    mean, needed = RateDistribution(blocks, law=law), law.bits[-1] * (1.0 - np.logspace(-9, -5, 9))
+    assert mean.below(needed, snr) == pytest.approx(np.full(9, exact), rel=0.02)
+    assert mean.below(law.bits[-1] * (1.0 + 1e-6), snr) == 1.0
+
+
 def test_quantiles_are_inverted_for_all_devices_as_for_each():
     rng = np.random.default_rng(1)
     quantiles = np.sort(rng.random((len(LOGITS), 60)), axis=0)
