@@ -7,9 +7,10 @@ which the share would carry the planned rate. So the pruning problem, its solver
 certificate are those of a channel that does not change. A device that moves is taken to stay where
 it is when the round is planned: its path gain and K factor are those of that instant.
 
-A device that sends for U seconds over blocks of T_c sees at least floor(U / T_c) whole blocks,
-whose rates are independent: the quantile is that of their mean. (Clarke's fading varies no less
-than floor(2 U f_D) of them.) Where noise is a density the gain
+A device that sends for U seconds over blocks of T_c sees none for more than U / N of its time, N =
+floor(U / T_c): the quantile is that of the mean of N independent rates. (Clarke's fading varies no
+more than floor(2 U f_D) of them.) Where a law of link adaptation has a largest value every block
+that is touched counts (`RateDistribution`). Where noise is a density the gain
 depends on the share, and is taken at the share planned with the gain before.
 """
 
@@ -33,6 +34,7 @@ from solvers.arrays import read_only
 
 NOW, MEAN, QUANTILE = "now", "mean", "quantile"
 MOST_BLOCKS = 1e6  # of which the mean is taken; of more it varies by less than a thousandth
+LEFT_OUT = 0.1  # of a block that is touched: where blocks are long, mostly one is
 K_STEPS = 2.0  # per decibel of the K factor
 STEP = 1e-3  # relative step of eps in the derivative of a quantile
 
@@ -198,7 +200,11 @@ class PlannedGains:
         law = self.channel.downlink_law if self.downlink else self.channel.law
         estimate = None if self.downlink else self.channel.estimate
         drawn = None if estimate is None else estimate.blocks
-        _, by_count = np.unique(blocks, return_inverse=True)
+        touched = blocks
+        if law is not None and not isinstance(self.channel.fading, SelectiveFading):
+            parts = np.ceil(window_s / self.channel.coherence_s + 1.0 - LEFT_OUT)
+            touched = np.clip(parts, blocks, MOST_BLOCKS)
+        _, by_count = np.unique(blocks + 1j * touched, return_inverse=True)
         factors, by_factor = np.unique(k_db, return_inverse=True)
         kind = by_count * len(factors) + by_factor
         order = np.argsort(kind, kind="stable")
@@ -206,7 +212,11 @@ class PlannedGains:
         return [
             (
                 RateDistribution(
-                    int(blocks[here[0]]), float(10.0 ** (k_db[here[0]].item() / 10.0)), law, drawn
+                    int(blocks[here[0]]),
+                    float(10.0 ** (k_db[here[0]].item() / 10.0)),
+                    law,
+                    drawn,
+                    int(touched[here[0]]),
                 ),
                 here,
             )

@@ -10,7 +10,7 @@ because the devices of a cell have as many ratios as there are devices.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,12 +45,23 @@ class RateDistribution:
         k_factor: K of the fading, linear; 0 is Rayleigh.
         law: eta; None: log2(1 + g).
         drawn: what a block carries instead of eta(snr |h|^2), which is its largest value.
+        touched: blocks of which a part is seen. The mean over parts varies less than that over N;
+            but where a law has a largest value, any weak block keeps the mean below it: quantiles
+            are the least, and probabilities the largest, of as many blocks and fewer.
     """
 
     blocks: int = 1
     k_factor: float = RAYLEIGH
     law: EfficiencyLaw | None = None
     drawn: DrawnBlocks | None = None
+    touched: int = 0
+
+    def _of_counts(self) -> list[RateDistribution]:
+        """The distributions of N blocks, twice as many, and so on, and of those touched."""
+        counts = [self.blocks]
+        while self.law is not None and counts[-1] < self.touched:
+            counts.append(min(2 * counts[-1], self.touched))
+        return [replace(self, blocks=count, touched=0) for count in counts]
 
     def mean(self, snr: Any) -> Array:
         """Ergodic spectral efficiency, shape of ``snr``.
@@ -72,6 +83,9 @@ class RateDistribution:
     def quantile(self, probability: float, snr: Any) -> Array:
         """What the mean over the blocks is below with this probability, shape of ``snr``."""
         snr = np.asarray(snr, dtype=float)
+        if self.touched > self.blocks:
+            each = [one.quantile(probability, snr) for one in self._of_counts()]
+            return np.minimum.reduce(each)
         if self.blocks == 1 and self.drawn is None:
             return efficiency_at(snr * power_quantile(probability, self.k_factor), self.law)
         law = (self.k_factor, self.blocks, float(probability), self.law, self.drawn)
@@ -82,6 +96,9 @@ class RateDistribution:
         efficiency, snr = np.broadcast_arrays(
             np.asarray(efficiency, dtype=float), np.asarray(snr, dtype=float)
         )
+        if self.touched > self.blocks:
+            each = [one.below(efficiency, snr) for one in self._of_counts()]
+            return np.maximum.reduce(each)
         if self.blocks == 1 and self.drawn is None:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 power = snr_at(efficiency, self.law) / snr
