@@ -151,7 +151,8 @@ def test_too_many_rounds_and_devices_are_refused(cell):
 def test_one_round_without_an_end_is_refused(cell):
     """No checkpoint is written within a round."""
     fading = "network.channel.fading={kind: rayleigh, coherence: 10 ns}"
-    with pytest.raises(ScenarioError, match=r"coherence is 10 ns: .* in a round, .*\); write a lo"):
+    sentence = r"coherence is 10 ns: .* in a round, planned to last 0\.92 s\); write a longer time$"
+    with pytest.raises(ScenarioError, match=sentence):
         prepared(cell, fading, "rounds=1")
 
 
