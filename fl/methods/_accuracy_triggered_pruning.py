@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,10 +38,6 @@ class AccuracyTriggeredPruning(SubmodelMethod):
     least_rate: float = param(
         0.5, "share of the weights at which nothing more is pruned", source=OURS, ge=0, le=1
     )
-
-    @classmethod
-    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
-        return super().unread(values) | {"width": "the accuracy of the devices decides"}
 
     def own_loss(self) -> str | None:
         return "prunes by the accuracy of its models"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,31 @@ from fl.masks import unit_masks
 from fl.method_base.method import State, param
 from fl.models.layout import Layout
 from fl.task import LearningTask
+
+
+def width_parameter() -> Any:
+    """The parameter ``width`` of methods whose devices keep as much as they can compute."""
+    return param(
+        None,
+        "share of the units that every device keeps; none: its capability, or the root of its "
+        "model budget if smaller",
+        source="Diao et al., ICLR 2021 (HeteroFL)",
+        gt=0,
+        le=1,
+    )
+
+
+def width_of(width: float | None, view: View, k: int) -> float:
+    """Share of the units that device k keeps; width s has about s^2 of the weights.
+
+    Args:
+        width: of every device; None: each has its own.
+        view: of the round.
+        k: the device.
+    """
+    if width is not None:
+        return width
+    return min(float(view.capability[k]), sqrt(float(view.model_budget[k])))
 
 
 def deploy_parameter() -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from fl.accounting import submodel_cost
 from fl.contracts import Array, Demand, Grant, Job, Payload, Phase, Stage, Tensor, View
 from fl.method_base.affine_demand import decided_demand, total_work
-from fl.method_base.method import State, param
+from fl.method_base.method import State
 from fl.methods.fedavg import FedAvg
 
 
@@ -28,27 +27,12 @@ class SubmodelMethod(FedAvg):
     (`fl.models.dense_submodel`).
     """
 
-    width: float | None = param(
-        None,
-        "share of the units that every device keeps; none: its capability, or the root of its "
-        "model budget if smaller",
-        source="Diao et al., ICLR 2021 (HeteroFL)",
-        gt=0,
-        le=1,
-    )
-
     @abstractmethod
     def kept(self, state: State | None, view: View, k: int) -> Array:
         """The weights of device k's submodel in round view.g, bool [P].
 
         ``state`` is None before the first round: a check asks what a round would cost.
         """
-
-    def width_of(self, view: View, k: int) -> float:
-        """Share of the units that device k keeps; width s has about s^2 of the weights."""
-        if self.width is not None:
-            return self.width
-        return min(float(view.capability[k]), sqrt(float(view.model_budget[k])))
 
     @cached_property
     def weight_places(self) -> Array:

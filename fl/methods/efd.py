@@ -8,6 +8,7 @@ from typing import ClassVar
 from fl.contracts import Array, View
 from fl.masks.unit_masks import random
 from fl.method_base.method import State
+from fl.methods._ordered_dropout import width_of, width_parameter
 from fl.methods._submodel_method import SubmodelMethod
 
 
@@ -28,7 +29,8 @@ class EFD(SubmodelMethod):
 
     source: ClassVar[str] = "Horvath et al., NeurIPS 2021, Section 5; Caldas et al., 2018"
     stale: ClassVar[str] = "damp"
+    width: float | None = width_parameter()
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
         rng = self.task.streams.stream("efd", k, view.g)
-        return self.layout.expand(random(self.layout, self.width_of(view, k), rng, "up"))
+        return self.layout.expand(random(self.layout, width_of(self.width, view, k), rng, "up"))

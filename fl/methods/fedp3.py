@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fl.contracts import Array, Job, Payload, Phase, Sent, Stage, Tensor, Trained, Update, View
 from fl.errors import MethodError
@@ -47,10 +47,6 @@ class FedP3(SubmodelMethod):
     kept_share: float = param(
         0.9, "share of the weights that others' layers keep on the way down", source=YI, gt=0, le=1
     )
-
-    @classmethod
-    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
-        return super().unread(values) | {"width": "devices train the whole model"}
 
     def __post_init__(self) -> None:
         if not self.ring:

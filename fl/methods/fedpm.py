@@ -79,7 +79,7 @@ class FedPM(SubmodelMethod):
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:
         plain = ("momentum", "weight_decay", "clip") if values["optimiser"] == "adam" else ()
-        fixed = {"width": "masks are drawn", "weighting": "the posterior counts masks"}
+        fixed = {"weighting": "the posterior counts masks"}
         return super().unread(values) | fixed | dict.fromkeys(plain, "optimiser is adam")
 
     # --- the frozen weights ----------------------------------------------------------------------

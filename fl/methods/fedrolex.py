@@ -8,6 +8,7 @@ from typing import ClassVar
 from fl.contracts import Array, View
 from fl.masks.unit_masks import rolling
 from fl.method_base.method import State
+from fl.methods._ordered_dropout import width_of
 from fl.methods.heterofl import HeteroFL
 
 
@@ -29,4 +30,4 @@ class FedRolex(HeteroFL):
     stale: ClassVar[str] = "damp"
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
-        return self.layout.expand(rolling(self.layout, self.width_of(view, k), view.g))
+        return self.layout.expand(rolling(self.layout, width_of(self.width, view, k), view.g))

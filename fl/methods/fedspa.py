@@ -82,10 +82,6 @@ class FedSpa(SubmodelMethod):
     def by_length(cls, rounds: int, asked: int) -> dict[str, Any]:
         return super().by_length(rounds, asked) | {"moving_rounds": rounds}
 
-    @classmethod
-    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
-        return super().unread(values) | {"width": "density decides"}
-
     # --- masks -----------------------------------------------------------------------------------
 
     def extra(self) -> tuple[Slot, ...]:

@@ -10,7 +10,13 @@ from typing import Any, ClassVar
 from fl.contracts import Array, Phase, Stage, Tensor, Update, View, Work
 from fl.method_base.affine_demand import total_work
 from fl.method_base.method import State, param
-from fl.methods._ordered_dropout import DeployedSubmodels, deploy_parameter, first_units
+from fl.methods._ordered_dropout import (
+    DeployedSubmodels,
+    deploy_parameter,
+    first_units,
+    width_of,
+    width_parameter,
+)
 from fl.methods._submodel_method import SubmodelMethod
 from fl.methods.fedavg import weighting_by_samples
 
@@ -31,6 +37,7 @@ class Fjord(SubmodelMethod):
 
     source: ClassVar[str] = "Horvath et al., NeurIPS 2021, Algorithm 1"
     stale: ClassVar[str] = "damp"
+    width: float | None = width_parameter()
     deploy: str = deploy_parameter()
     levels: tuple[float, ...] = param(
         (0.0625, 0.125, 0.25, 0.5, 1.0),
@@ -73,14 +80,15 @@ class Fjord(SubmodelMethod):
 
         With distillation its own width teaches, drawn or not.
         """
-        own = self.width_of(view, k)
+        own = width_of(self.width, view, k)
         if self.low is not None or self.distillation:
             return own
         return max((level for level in self.levels if level <= own), default=own)
 
     def drawn(self, view: View, k: int) -> list[float]:
         """The widths that device k draws in this round: one per step, or one."""
-        largest, count = self.width_of(view, k), self.steps(k) if self.resample == "batch" else 1
+        largest = width_of(self.width, view, k)
+        count = self.steps(k) if self.resample == "batch" else 1
         lots = self.task.streams.stream("fjord", device=k, round=view.g).random(count)
         if self.low is not None:
             low = min(self.low, largest)
@@ -145,7 +153,7 @@ class Fjord(SubmodelMethod):
 
     def noted(self, state: State, view: View, k: int) -> float:
         """The width of the device."""
-        return self.width_of(view, k)
+        return width_of(self.width, view, k)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean over holders; and the server notes the width of every device."""

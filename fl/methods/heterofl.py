@@ -12,7 +12,13 @@ import numpy as np
 from fl.contracts import Array, Job, Phase, Sent, Tensor, Trained, Update, View
 from fl.masks.unit_masks import hidden
 from fl.method_base.method import State, param
-from fl.methods._ordered_dropout import DeployedSubmodels, deploy_parameter, first_units
+from fl.methods._ordered_dropout import (
+    DeployedSubmodels,
+    deploy_parameter,
+    first_units,
+    width_of,
+    width_parameter,
+)
 from fl.methods._submodel_method import SubmodelMethod
 
 
@@ -32,6 +38,7 @@ class HeteroFL(SubmodelMethod):
 
     source: ClassVar[str] = "Diao et al., ICLR 2021"
     stale: ClassVar[str] = "damp"
+    width: float | None = width_parameter()
     deploy: str = deploy_parameter()
     scaler: bool = param(
         True,
@@ -46,13 +53,13 @@ class HeteroFL(SubmodelMethod):
     )
 
     def kept(self, state: State | None, view: View, k: int) -> Array:
-        return first_units(self.layout, self.width_of(view, k))
+        return first_units(self.layout, width_of(self.width, view, k))
 
     # --- how a device trains, and what returns ---------------------------------------------------
 
     def phases(self, state: State, view: View, k: int, w: Tensor, kept: Array) -> tuple[Phase, ...]:
         (phase,) = super().phases(state, view, k, w, kept)
-        scale = self._scale(self.width_of(view, k))
+        scale = self._scale(width_of(self.width, view, k))
         return (replace(phase, scale=scale, criterion=self._criterion(k)),)
 
     def encode(self, job: Job, trained: Trained) -> Sent:
@@ -109,7 +116,7 @@ class HeteroFL(SubmodelMethod):
 
     def noted(self, state: State, view: View, k: int) -> float:
         """The width of the device."""
-        return self.width_of(view, k)
+        return width_of(self.width, view, k)
 
     def aggregate(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The mean over holders; and the server notes the width of every device."""

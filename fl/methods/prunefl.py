@@ -73,10 +73,6 @@ class PruneFL(SubmodelMethod):
     def conflict(cls, values: dict[str, Any]) -> MethodError | None:
         return unless_plain_sgd(values, "sums of gradients") or super().conflict(values)
 
-    @classmethod
-    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
-        return super().unread(values) | {"width": "the gradients decide"}
-
     def select(self, state: State, view: View) -> Array:
         """At first one device, the idle one with the lowest number."""
         return view.idle[:1] if view.g < self.rounds_alone else super().select(state, view)

@@ -70,10 +70,6 @@ class DepthFL(SubmodelMethod):
         ramp_rounds = max(1, round(0.3 * rounds))
         return super().by_length(rounds, asked) | {"ramp_rounds": ramp_rounds}
 
-    @classmethod
-    def unread(cls, values: dict[str, Any]) -> dict[str, str]:
-        return super().unread(values) | {"width": "the depth decides"}
-
     # --- the model -------------------------------------------------------------------------------
 
     def own_loss(self) -> str | None:

@@ -191,7 +191,6 @@ class FedMapParameters(SubmodelMethod):
         rate = values["server_rate"]
         return (
             super().unread(values)
-            | {"width": "the devices' model budgets decide"}
             | dict.fromkeys(units, "granularity is neuron")
             | dict.fromkeys(topk, "train_mask is topk")
             | ({} if rate == "scalar" else {"server_lr": f"server_rate is {rate}"})

@@ -10,9 +10,10 @@ from edgesim.seeds import Seeds
 from fl.contracts import Grant, View
 from fl.data.samples import Federated
 from fl.masks import unit_masks as masks
+from fl.method_base.hyperparameter_declaration import parameters
 from fl.method_base.method import bind
-from fl.methods import resolve
-from fl.methods._ordered_dropout import first_units
+from fl.methods import available, resolve
+from fl.methods._ordered_dropout import first_units, width_of
 from fl.models.architectures import build
 from fl.task import LearningTask
 from fl.training import local_sgd as local
@@ -85,11 +86,14 @@ def test_heterofl_keeps_the_first_units_and_costs_what_the_small_model_costs(ben
 
 
 def test_the_model_budget_limits_the_width_by_its_root(bench):
-    method, view = bench.method("heterofl"), view_of(bench.task)
-    assert [
-        method.width_of(sized(view, [1, 1, 0.25, 1], [1, 1 / 16, 1 / 4, 0.64]), k) for k in range(4)
-    ] == [1, 0.25, 0.25, 0.8]
-    assert bench.method("heterofl", width=0.5).width_of(view, 0) == 0.5
+    view = sized(view_of(bench.task), [1, 1, 0.25, 1], [1, 1 / 16, 1 / 4, 0.64])
+    assert [width_of(None, view, k) for k in range(4)] == [1, 0.25, 0.25, 0.8]
+    assert width_of(0.5, view, 0) == 0.5
+
+
+def test_only_methods_that_keep_a_width_have_one():
+    have = {m for m in available() if any(p.name == "width" for p in parameters(resolve(m)))}
+    assert have == {"efd", "fedlps", "fedmp", "fedrolex", "fjord", "heterofl"}
 
 
 def test_the_mean_over_holders(bench):

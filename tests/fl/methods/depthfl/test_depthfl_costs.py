@@ -101,6 +101,6 @@ def test_the_demand_is_what_the_job_costs(cnn):
         assert left * demand.work_prunable.flops[place] == pytest.approx(2 * 16 * STEP[depth - 1])
 
 
-def test_the_width_is_not_read():
-    with pytest.raises(MethodError, match="width is not read where the depth decides; remove it"):
+def test_there_is_no_width():
+    with pytest.raises(MethodError, match="width is no parameter of this method"):
         check(resolve("depthfl"), {"width": 0.5})

@@ -123,7 +123,6 @@ def test_sizes_drawn_per_step(task):
 def test_keys_without_effect():
     cls = resolve("fedmap")
     for given in (
-        {"width": 0.5},
         {"refill": "topk"},
         {"full_capacity": "dense"},
         {"server_rate": "exact", "server_lr": 0.5},
