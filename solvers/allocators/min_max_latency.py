@@ -116,7 +116,7 @@ def certify_latency(
     sends = on & (bits > 0)
     finish_s = before_s + problem.finish_s(share, rho)
     last_s = float(finish_s.max(where=on, initial=0.0))
-    primal = max(float(share.sum()) - 1.0, -float(share.min(initial=0.0)), 0.0)
+    primal = max(0.0, float(share.sum()) - 1.0, -float(share.min(initial=0.0)))
     idle_s = float(busy_s.max(where=on & ~sends, initial=0.0))  # no band brings these back earlier
     lavish = float((rho - problem.rho_min).max(where=on, initial=0.0))
     all_back = np.isfinite(last_s) and bool((share[sends] > 0).all())

@@ -47,6 +47,7 @@ def test_latency_of_those_who_send_nothing():
     assert a.objective == approx(1.0) and a.multiplier == 0 and a.share == approx([0, 0.6, 0.4])
     alone = allocate(PruningProblem(0.0, 1.0, np.inf, 4e7), "latency")
     assert alone.objective == 1.0 and alone.share.tolist() == [0]
+    assert "(worst residual 0, duality gap 0)" in alone.explain()
 
 
 def test_latency_leaves_out_who_has_no_time_and_takes_the_least_pruning():
