@@ -11,7 +11,7 @@ from typing import Any
 
 from edgesim.errors import ResultsError, counted
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint
-from edgesim.records.checkpoint.usable_folder import FolderError
+from edgesim.records.checkpoint.usable_folder import REPLACE, FolderError
 from edgesim.records.run_tables.table_columns import Columns, as_list
 from edgesim.results.flat_scenario import differing_keys, flatten, versions
 from edgesim.results.run_files import read_scenario
@@ -23,7 +23,6 @@ from edgesim.runs.setup.setup import Setup
 from edgesim.scenario.documents.yaml_text import read_text
 
 EVALUATED = ("loss", "accuracy", "accuracy_std")  # columns of rounds
-CURE = "use --fresh to replace it, or another --out"
 
 
 def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
@@ -42,16 +41,16 @@ def continuable(setup: Setup, path: Path) -> Callable[[Checkpoint], None]:
     def check(saved: Checkpoint) -> None:
         before = saved.facts.get("rounds", saved.g + 1)
         if not is_same_run(setup, saved.facts, before):
-            raise FolderError(f"{path} holds another run{_difference(setup, path)}; {CURE}")
+            raise FolderError(f"{path} holds another run{_difference(setup, path)}; {REPLACE}")
         if setup.scenario.rounds < before:
             raise FolderError(
                 f"{path} holds this run with {counted(before, 'round')}, and rounds is "
-                f"{setup.scenario.rounds}; rounds can only be raised there, or {CURE}"
+                f"{setup.scenario.rounds}; rounds can only be raised there, or {REPLACE}"
             )
         if setup.clock.overlapping and saved.g == before - 1:
             raise FolderError(
                 f"{path} holds this run with {counted(before, 'round')}, at whose end the jobs at "
-                f"work were interrupted (clock.mode {setup.scenario.clock.mode}); {CURE}"
+                f"work were interrupted (clock.mode {setup.scenario.clock.mode}); {REPLACE}"
             )
         check_before_training(setup)
         saved.warnings.extend(kept_lengths(setup, before))

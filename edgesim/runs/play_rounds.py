@@ -19,7 +19,7 @@ from edgesim.hierarchy.edge_server import EdgeServer
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint
-from edgesim.records.checkpoint.usable_folder import FolderError
+from edgesim.records.checkpoint.usable_folder import USE_FRESH, FolderError
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_tables.table_columns import (
     ABSENCE_COLUMNS,
@@ -71,7 +71,7 @@ def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:
     except (KeyError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise FolderError(
-            f"the checkpoint is whole, but another version wrote it ({reason}); use --fresh to "
+            f"the checkpoint is whole, but another version wrote it ({reason}); {USE_FRESH} to "
             "start again"
         ) from error
 

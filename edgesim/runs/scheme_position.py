@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from edgesim.records.checkpoint.usable_folder import FolderError
+from edgesim.records.checkpoint.usable_folder import REPLACE, FolderError
 from edgesim.records.checksums import SummedFiles, read_sums
 from edgesim.records.folder_names import kept_label
 from edgesim.scenario.loader import Scenario
@@ -27,8 +27,7 @@ def refuse_other_label(folder: Path, scenario: Scenario) -> None:
     kept, wanted = kept_label(folder), scenario.scheme
     if kept != wanted:
         labels = f"{kept or 'none'}, not {wanted or 'none'}"
-        cure = "use --fresh to replace it, or another --out"
-        raise FolderError(f"{folder} holds this run under another label: {labels}; {cure}")
+        raise FolderError(f"{folder} holds this run under another label: {labels}; {REPLACE}")
 
 
 def renew_scheme_position(folder: Path, scenario: Scenario) -> None:

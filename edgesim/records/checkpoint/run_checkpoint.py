@@ -24,6 +24,8 @@ from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.checkpoint_log import CheckpointLog, Tables
 from edgesim.records.checkpoint.large_arrays import LargeArrays
 from edgesim.records.checkpoint.usable_folder import (
+    REPLACE,
+    USE_FRESH,
     FolderError,
     FolderInUseError,
     refuse_unusable,
@@ -121,10 +123,7 @@ class RunFolder:
             saved = self._read_state()
             if saved is not None and saved.facts.get("fingerprint") != self.fingerprint:
                 if check_other is None:
-                    raise FolderError(
-                        f"{self.path} holds another run; use --fresh to replace it, or another "
-                        "--out"
-                    )
+                    raise FolderError(f"{self.path} holds another run; {REPLACE}")
                 check_other(saved)
                 for name in ("summary.json", SUMS):  # the run has not ended any more
                     (self.path / name).unlink(missing_ok=True)
@@ -239,7 +238,7 @@ class RunFolder:
         if damage:
             raise FolderError(
                 f"{self.path}/checkpoint is damaged ({'; '.join(damage)}), or was written before "
-                "checkpoints had digests; use --fresh to start again"
+                f"checkpoints had digests; {USE_FRESH} to start again"
             )
         return None
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from edgesim.errors import RunError, shorten_path
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+USE_FRESH = "use --fresh (in Python fresh=True)"
+REPLACE = f"{USE_FRESH} to replace it, or another --out"  # the cure where it holds another run
 
 
 class FolderError(RunError):

@@ -45,8 +45,8 @@ def test_a_folder_of_an_equal_scheme_is_refused(folder, invoke):
     before = (folder / "here" / "scenario.yaml").read_bytes()
     odd = invoke("run", "tiny.yaml", "--out", "here", code=2)
     assert odd.stderr == (
-        "here holds this run under another label: other, not none; use --fresh to replace it, or "
-        "another --out\n"
+        "here holds this run under another label: other, not none; use --fresh (in Python "
+        "fresh=True) to replace it, or another --out\n"
     )
     assert (folder / "here" / "scenario.yaml").read_bytes() == before
     invoke("run", "tiny.yaml", "--out", "here", "--fresh", "-q")

@@ -219,7 +219,8 @@ def test_a_whole_checkpoint_of_another_version_is_refused(tiny, tmp_path, monkey
     else:
         patched = "edgesim.runs.play_rounds.restored_state"
         monkeypatch.setattr(patched, lambda setup, saved: saved.facts["momentum"])
-    expected = "is whole, but another version wrote it .*; use --fresh to start again"
+    cure = r"use --fresh \(in Python fresh=True\) to start again"
+    expected = f"is whole, but another version wrote it .*; {cure}"
     with pytest.raises(RunError, match=expected):
         simulate(load(tiny), out=tmp_path / "out")
 
