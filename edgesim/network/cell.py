@@ -74,7 +74,7 @@ class Cell:
         self.samples, self.streams = np.asarray(samples), streams
         self.budget_s, self.absences = float(budget_s), absences
         self.capability = capability or (lambda g: fleet.capability)
-        self.running = RunningDevices(env, hardware, channel.air_times)
+        self.running = RunningDevices(env, hardware, channel.air_times, self.capability)
         self.ledger = Ledger(fleet, self.running, channel.air_times)
         self.keeps_promises = keeps_promises
         self.sector_planner = Planner(
@@ -101,7 +101,7 @@ class Cell:
         if not everyone and self.absences is not None:
             present &= self.absences.presence.at(self.env.now)
         capability = self.capability(g)
-        present, cpu_hz, battery_j = self.running.seen(present, self.fleet.cpu_hz * capability)
+        present, cpu_hz, battery_j = self.running.seen(present, self.fleet.cpu_hz, capability)
         power_w = self.channel.sent_w(1.0, self.fleet.tx_power_w, self.env.now)
         snr_per_gain = self.channel.snr_per_gain(1.0, power_w)
         gains = self.planner.gains.at_start(self.env.now, snr_per_gain)

@@ -73,6 +73,7 @@ class DeviceState:
     Attributes:
         activity: waiting, receiving, computing, sending or crashed.
         clock_hz: clock that is asked for while it computes; the limit of a hot processor is lower.
+        capability: z in (0, 1], by which that limit is multiplied, as all clocks of the processor.
         air_time: of the direction in which it sends or receives.
         cycles_left: of the computation.
         joules: used since the activity began.
@@ -92,6 +93,7 @@ class DeviceState:
     off_s: float = 0.0
     activity: str = WAITING
     clock_hz: float = 0.0
+    capability: float = 1.0
     tx_power_w: float = 0.0
     air_time: AirTime = ALWAYS
     cycles_left: float = 0.0
@@ -115,6 +117,7 @@ class DeviceState:
         time_s: float,
         clock_hz: float = 0.0,
         cycles: float = 0.0,
+        capability: float = 1.0,
         tx_power_w: float = 0.0,
         air_time: AirTime = ALWAYS,
     ) -> None:
@@ -126,7 +129,7 @@ class DeviceState:
         if activity == CRASHED:
             self.tail_until_s = -math.inf
         self.activity, self.clock_hz, self.cycles_left = activity, clock_hz, cycles
-        self.tx_power_w, self.air_time = tx_power_w, air_time
+        self.capability, self.tx_power_w, self.air_time = capability, tx_power_w, air_time
         self.joules, self.began_s = 0.0, time_s
         self._next_event = None
 
@@ -170,7 +173,7 @@ class DeviceState:
         thermal = self.hardware.thermal
         if thermal is None or not self.throttled:
             return self.clock_hz
-        return min(self.clock_hz, thermal.throttled_hz)
+        return min(self.clock_hz, thermal.throttled_hz * self.capability)
 
     @property
     def processor_w(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,6 +39,7 @@ class RunningDevices:
         env: the simulation environment.
         hardware: device -> what it is made of; devices that are not named have no state.
         air_times: of uplink and downlink.
+        capability: g -> z [K] in round g; None: 1 of every device.
     """
 
     def __init__(
@@ -46,8 +47,9 @@ class RunningDevices:
         env: simpy.Environment,
         hardware: Mapping[int, DeviceHardware] | None = None,
         air_times: AirTimes = (ALWAYS, ALWAYS),
+        capability: Callable[[int], Array] | None = None,
     ) -> None:
-        self.env, self.air_times = env, air_times
+        self.env, self.air_times, self.capability = env, air_times, capability
         self._overlap = False  # otherwise a crash lasts until the round is closed
         self.states = {k: DeviceState(each, env.now) for k, each in (hardware or {}).items()}
         self._job: dict[int, simpy.Process] = {}  # device -> the process that is watched
@@ -109,8 +111,10 @@ class RunningDevices:
             yield self.env.timeout(seconds)
             return
         state = self.states[grant.device]
-        clock_hz = grant.cpu_hz / state.hardware.planned_share
-        self._begin(grant.device, COMPUTING, clock_hz=clock_hz, cycles=cycles)
+        amounts = {"clock_hz": grant.cpu_hz / state.hardware.planned_share, "cycles": cycles}
+        if state.hardware.thermal is not None and self.capability is not None:
+            amounts["capability"] = float(self.capability(span.g)[grant.device])
+        self._begin(grant.device, COMPUTING, **amounts)
         try:
             while state.cycles_left > 0.0:
                 yield self._until(state.next_event_s())
@@ -157,24 +161,26 @@ class RunningDevices:
         """The stretches in which device k waited, or was off, until now; it is back then."""
         return self.states[k].take_pieces(self.env.now) if k in self.states else []
 
-    def seen(self, present: Array, cpu_hz: Array) -> tuple[Array, Array, Array]:
+    def seen(self, present: Array, cpu_hz: Array, capability: Array) -> tuple[Array, Array, Array]:
         """What the server is told of the devices when a round starts.
 
         Args:
             present: is each device there, bool [K].
-            cpu_hz: clocks without limits, Hz [K].
+            cpu_hz: clocks of the processors without limits, Hz [K].
+            capability: z [K], by which all clocks are multiplied.
 
         Returns:
             Present and with energy, bool [K]; the clock of each device now, times the mean share
             that other programs leave of it [K], Hz; energy in its battery [K], J, inf without one.
         """
-        present, cpu_hz = present.copy(), cpu_hz.copy()
+        present, cpu_hz = present.copy(), cpu_hz * capability
         battery_j = np.full(len(cpu_hz), math.inf)
         for k, state in self.states.items():
             state.pass_events(self.env.now)
             present[k] &= state.alive
             if state.throttled and state.hardware.thermal is not None:
-                cpu_hz[k] = min(cpu_hz[k], state.hardware.thermal.throttled_hz)
+                hot_hz = state.hardware.thermal.throttled_hz * capability[k]
+                cpu_hz[k] = min(cpu_hz[k], hot_hz)
             cpu_hz[k] *= state.hardware.planned_share
             battery_j[k] = state.battery_at_j(self.env.now)
         return present, cpu_hz, battery_j

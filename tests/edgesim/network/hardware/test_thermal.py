@@ -65,3 +65,17 @@ def test_a_throttled_processor_may_be_slower_than_its_least_clock(tmp_path):
     rows = simulate(load(tmp_path / "hot.yaml")).device_rounds
     clock_hz = (rows.cycles / rows.compute_s).to_numpy()
     assert clock_hz[0] == pytest.approx(5e8) and clock_hz.min() == pytest.approx(3e8)
+
+
+def test_a_hot_processor_of_half_the_capability_has_half_the_throttled_clock(tmp_path):
+    """500 and 150 MHz; in round 5 the limit is reached while device 0 computes."""
+    (tmp_path / "hot.yaml").write_text(HOT)
+    half = ("devices.0.capability=0.5", "allocation.solver=kkt", "~devices.0.cpu.min_frequency")
+    run = simulate(load(tmp_path / "hot.yaml", half))
+    jobs, states = run.device_rounds[::2], run.device_states[::2]
+    clock_hz = (jobs.cycles / jobs.compute_s).to_numpy()
+    assert (clock_hz[0], clock_hz.min()) == pytest.approx((5e8, 1.5e8))
+    job, state, began_s = jobs.iloc[5], states.iloc[5], states.time_s.iloc[4]
+    hot_s = state.throttled_s - (state.time_s - began_s - job.compute_s)
+    assert 0.1 < hot_s < 1.0
+    assert 5e8 * (job.compute_s - hot_s) + 1.5e8 * hot_s == pytest.approx(job.cycles)
