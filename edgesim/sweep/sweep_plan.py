@@ -95,6 +95,7 @@ def plan_sweep(
     given = {key for text in texts for key in axis_from_text(text).keys}
     # what a file over a base sweeps goes with all that it lays over it
     given |= _swept_in(read_with_base(base_of(path))[0])
+    given |= {key for axis in every if given & set(axis.keys) for key in axis.keys}
     common = _single_values(axes, given)
     of_schemes = {label: _single_values(each, given) for label, each in own.items()}
     hidden = {key: text for key, text in common.items() if key in {*chain(*of_schemes.values())}}

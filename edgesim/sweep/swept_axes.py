@@ -31,13 +31,16 @@ def gather(
     document: Document, texts: Sequence[str], seed_text: str | None
 ) -> tuple[list[SweepAxis], tuple[int, ...] | None]:
     """Axes and seeds of the command line, and those of the sweep block that it leaves."""
-    axes = [axis_from_text(text) for text in texts]
-    replaced = {key for axis in axes for key in axis.keys}
+    given = [axis_from_text(text) for text in texts]
     block = sweep_block(document)
     seeds = block_seeds(block.subtree(("seeds",))) if "seeds" in block.tree else None
     inner = [axis_from_block(key, block.subtree((key,))) for key in block.tree if key != "seeds"]
-    inner = [axis for axis in inner if not replaced & set(axis.keys)]
-    axes = inner + axes
+    left = [left_by(given, axis) for axis in inner]
+    for axis in (axis for axis, rest in zip(inner, left, strict=True) if rest is None):
+        _refuse_torn(axis, given)
+    inner = [axis for axis in left if axis is not None]
+    of_the_file = {key for axis in inner for key in axis.keys}
+    axes = inner + [axis for axis in given if not of_the_file & set(axis.keys)]
     _check_keys(axes)
     own = next((axis for axis in axes if "seed" in axis.keys), None)
     if own is None:
@@ -59,14 +62,14 @@ def gather(
 def axes_of_schemes(
     document: Document, texts: Sequence[str] = ()
 ) -> dict[str | None, list[SweepAxis]]:
-    """The axes of the schemes' own sweep blocks, by label, but for those of the command line.
+    """The axes of the schemes' own sweep blocks, by label, as the command line leaves them.
 
     Args:
         document: the file.
         texts: ``key=values`` of the command line.
     """
     found: dict[str | None, list[SweepAxis]] = {}
-    given = {key for text in texts for key in axis_from_text(text).keys}
+    given = [axis_from_text(text) for text in texts]
     for label in filter(None, scheme_labels(document)):
         block = sweep_block(document, label)
         own = [axis_from_block(key, block.subtree((key,))) for key in block.tree]
@@ -75,9 +78,49 @@ def axes_of_schemes(
                 place = block.place_of((":".join(axis.keys),))
                 problem = "seeds are those of all schemes; write them in the file's sweep"
                 raise ScenarioError(f"{place}: {problem}")
-        found[label] = [axis for axis in own if not given & set(axis.keys)]
+        found[label] = [left for axis in own if (left := left_by(given, axis))]
         _check_keys(found[label])
     return found
+
+
+def left_by(given: Sequence[SweepAxis], axis: SweepAxis) -> SweepAxis | None:
+    """What the command line leaves of an axis of the file: the rows that have its values.
+
+    Args:
+        given: the axes of the command line.
+        axis: of the file.
+
+    Returns:
+        None where all keys of the axis are given, or a value that no row of it has.
+    """
+    meeting = [each for each in given if set(each.keys) & set(axis.keys)]
+    if set(axis.keys) <= {key for each in meeting for key in each.keys}:
+        return None
+    rows = axis.rows
+    for asked in meeting:
+        if not all(any(_has(row, wanted) for row in rows) for wanted in asked.rows):
+            return None
+        rows = tuple(row for row in rows if any(_has(row, wanted) for wanted in asked.rows))
+    return SweepAxis(axis.keys, rows)
+
+
+def _has(row: Sequence[SweptValue], wanted: Sequence[SweptValue]) -> bool:
+    """Are all these values in a row? Blanks within a value do not count."""
+    values = {(value.key, "".join(value.text.split())) for value in row}
+    return {(value.key, "".join(value.text.split())) for value in wanted} <= values
+
+
+def _refuse_torn(axis: SweepAxis, given: Sequence[SweepAxis]) -> None:
+    """Refuse values of some keys of an axis that are none of its own: the others would be lost."""
+    keys = {key for each in given for key in each.keys}
+    if others := [key for key in axis.keys if key not in keys]:
+        known = dict.fromkeys(
+            ":".join(value.text for value in row if value.key in keys) for row in axis.rows
+        )
+        named = ":".join(key for key in axis.keys if key in keys)
+        problem = f"{named} changes in the file together with {', '.join(others)}"
+        cure = f"write {' or '.join(known)}, or values of all: {':'.join(axis.keys)}=..."
+        raise ScenarioError(f"{COMMAND_LINE}: {problem}; {cure}")
 
 
 def hidden_but_for_one(

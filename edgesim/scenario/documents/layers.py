@@ -21,7 +21,7 @@ def lay_over(document: Document, patch: Document) -> None:
     """Lay a mapping of changes over a document: a scheme over its file, a file over its base.
 
     Its keys may be dotted. The keys of ``sweep`` and the labels of ``schemes`` are kept as they
-    are, and join those that the document has; a swept key leaves the axis that it had there.
+    are, and join those that the document has; a swept key replaces the axis that it had there.
 
     Raises:
         ScenarioError: a key leads nowhere, or ``sweep`` or ``schemes`` joins what is no mapping.

@@ -88,3 +88,58 @@ def test_targets_are_no_axis(own):
     assert {point.scenario.evaluate.targets for point in alone.points} == {(0.3, 0.4)}
     tied = ["rounds:evaluate.targets=2:[0.3],3:[0.4]"]  # of runs that differ in more
     assert len(plan_sweep(own, tied, "0", ["ours"]).points) == 2
+
+
+LINKED = (
+    'sweep: {"network.bandwidth:rounds:seed": [[10 MHz, 2, 0], [10 MHz, 3, 1], [20MHz, 2, 0]]}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "rows"),
+    [
+        (["network.bandwidth=10MHz"], [(10e6, 2, 0), (10e6, 3, 1)]),
+        (["rounds=2"], [(10e6, 2, 0), (20e6, 2, 0)]),
+        (["rounds=2", "network.bandwidth=20 MHz"], [(20e6, 2, 0)]),
+        (["network.bandwidth:rounds=10 MHz:3,20 MHz:2"], [(10e6, 3, 1), (20e6, 2, 0)]),
+        (["network.bandwidth:rounds:seed=5 MHz:4:7"], [(5e6, 4, 7)]),
+    ],
+)
+def test_some_keys_of_an_axis_choose_the_rows_that_have_their_values(folder, texts, rows):
+    (folder / "linked.yaml").write_text((folder / "tiny.yaml").read_text() + LINKED)
+    points = [
+        (point.scenario.network.bandwidth_hz, point.scenario.rounds, point.seed)
+        for point in plan_sweep(Path("linked.yaml"), texts).points
+    ]
+    assert points == rows
+
+
+@pytest.mark.parametrize(
+    ("texts", "start"),
+    [
+        (
+            ["rounds=4"],
+            "rounds changes in the file together with network.bandwidth, seed; write 2 ",
+        ),
+        (["~rounds"], "rounds changes in the file together with network.bandwidth, seed; write 2 "),
+        (
+            ["rounds=3", "network.bandwidth=20 MHz"],
+            "network.bandwidth:rounds changes in the file together with seed; write 10 MHz:2 or ",
+        ),
+    ],
+)
+def test_values_that_an_axis_does_not_have_are_refused(folder, texts, start):
+    """The other keys would silently be those of the file without a sweep."""
+    (folder / "linked.yaml").write_text((folder / "tiny.yaml").read_text() + LINKED)
+    with pytest.raises(ScenarioError) as refused:
+        plan_sweep(Path("linked.yaml"), texts)
+    assert str(refused.value).startswith(f"command line: {start}")
+    assert str(refused.value).endswith("values of all: network.bandwidth:rounds:seed=...")
+
+
+def test_a_chosen_row_of_a_schemes_axis_keeps_its_other_keys(own):
+    planned = plan_sweep(own, ["rounds=2", "learning.method.personal_lr=0.2"], "0", ["ours"])
+    (point,) = planned.points
+    params = point.scenario.learning.method.params
+    assert (params["personal_lr"], params["global_lr"]) == (0.2, 0.3)
+    assert planned.changes["schemes.ours.learning.method.global_lr"] == "0.3"
