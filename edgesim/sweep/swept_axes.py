@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, product
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.results.equal_runs import TARGETS
@@ -16,6 +17,7 @@ from edgesim.sweep.values import (
     axis_from_block,
     axis_from_text,
     block_seeds,
+    in_one_line,
     parse_seeds,
 )
 
@@ -91,23 +93,21 @@ def left_by(given: Sequence[SweepAxis], axis: SweepAxis) -> SweepAxis | None:
         axis: of the file.
 
     Returns:
-        None where all keys of the axis are given, or a value that no row of it has.
+        None where all keys of the axis are given, or values that no row of it has together.
     """
     meeting = [each for each in given if set(each.keys) & set(axis.keys)]
     if set(axis.keys) <= {key for each in meeting for key in each.keys}:
         return None
-    rows = axis.rows
-    for asked in meeting:
-        if not all(any(_has(row, wanted) for row in rows) for wanted in asked.rows):
-            return None
-        rows = tuple(row for row in rows if any(_has(row, wanted) for wanted in asked.rows))
-    return SweepAxis(axis.keys, rows)
+    asked = [_values(chain(*rows)) for rows in product(*(each.rows for each in meeting))]
+    if not all(any(wanted <= _values(row) for row in axis.rows) for wanted in asked):
+        return None
+    rows = (row for row in axis.rows if any(wanted <= _values(row) for wanted in asked))
+    return SweepAxis(axis.keys, tuple(rows))
 
 
-def _has(row: Sequence[SweptValue], wanted: Sequence[SweptValue]) -> bool:
-    """Are all these values in a row? Blanks within a value do not count."""
-    values = {(value.key, "".join(value.text.split())) for value in row}
-    return {(value.key, "".join(value.text.split())) for value in wanted} <= values
+def _values(row: Iterable[SweptValue]) -> set[tuple[str, str]]:
+    """Keys and values as YAML reads them: 1e-3 is 0.001, and 10 MHz is 10MHz."""
+    return {(each.key, "".join(in_one_line(each.override.value.tree).split())) for each in row}
 
 
 def _refuse_torn(axis: SweepAxis, given: Sequence[SweepAxis]) -> None:

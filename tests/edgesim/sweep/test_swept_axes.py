@@ -102,6 +102,7 @@ LINKED = (
         (["rounds=2"], [(10e6, 2, 0), (20e6, 2, 0)]),
         (["rounds=2", "network.bandwidth=20 MHz"], [(20e6, 2, 0)]),
         (["network.bandwidth:rounds=10 MHz:3,20 MHz:2"], [(10e6, 3, 1), (20e6, 2, 0)]),
+        (["rounds=2,3", "network.bandwidth=10 MHz"], [(10e6, 2, 0), (10e6, 3, 1)]),
         (["network.bandwidth:rounds:seed=5 MHz:4:7"], [(5e6, 4, 7)]),
     ],
 )
@@ -126,6 +127,10 @@ def test_some_keys_of_an_axis_choose_the_rows_that_have_their_values(folder, tex
             ["rounds=3", "network.bandwidth=20 MHz"],
             "network.bandwidth:rounds changes in the file together with seed; write 10 MHz:2 or ",
         ),
+        (
+            ["rounds=2,3", "network.bandwidth=20 MHz"],  # there is no row of 3 and 20 MHz
+            "network.bandwidth:rounds changes in the file together with seed; write 10 MHz:2 or ",
+        ),
     ],
 )
 def test_values_that_an_axis_does_not_have_are_refused(folder, texts, start):
@@ -137,8 +142,9 @@ def test_values_that_an_axis_does_not_have_are_refused(folder, texts, start):
     assert str(refused.value).endswith("values of all: network.bandwidth:rounds:seed=...")
 
 
-def test_a_chosen_row_of_a_schemes_axis_keeps_its_other_keys(own):
-    planned = plan_sweep(own, ["rounds=2", "learning.method.personal_lr=0.2"], "0", ["ours"])
+@pytest.mark.parametrize("number", ["0.2", "0.20", "2e-1"])
+def test_a_chosen_row_of_a_schemes_axis_keeps_its_other_keys(own, number):
+    planned = plan_sweep(own, ["rounds=2", f"learning.method.personal_lr={number}"], "0", ["ours"])
     (point,) = planned.points
     params = point.scenario.learning.method.params
     assert (params["personal_lr"], params["global_lr"]) == (0.2, 0.3)
