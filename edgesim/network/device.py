@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 
@@ -169,6 +170,7 @@ def capability_by_round(
     starts = np.cumsum([0, *(cls.count for cls in classes)])
     redrawn = [(i, cls) for i, cls in enumerate(classes) if cls.capability_drawn == "round"]
 
+    @lru_cache(maxsize=4)  # of the rounds at work: hot devices ask at every computation
     def capability(g: int) -> Array:
         z = fleet.capability.copy() if redrawn else fleet.capability
         for index, cls in redrawn:
