@@ -87,7 +87,7 @@ class VersionLoop:
         desk.remember(g, state)
         desk.tick_at_s = start_s + rules.tick_s(cell.budget_s)
         self.plan, self.view = RoundPlan((), budget_s=cell.budget_s), None
-        self.everybody = self.seen_now(g)
+        self.everybody = cell.view(g)
         while (batch := rules.batch(desk)) is None:
             if rules.room(desk) != 0:
                 if self.relay(g, state):
@@ -107,17 +107,6 @@ class VersionLoop:
         is_last = self.stop.look(env.now, desk.jobs) or is_last
         unfinished = self.interrupted() if is_last and desk.out else []
         return self.make_version(g, state, batch, unfinished, start_s, is_last)
-
-    def seen_now(self, g: int) -> View:
-        """What the server knows of all devices at the beginning of version g.
-
-        The channel is static: where nothing else changes either, it is what it knew before.
-        """
-        cell, before = self.cell, self.everybody
-        if before is None or np.any(cell.fleet.availability < 1.0):
-            return cell.view(g)
-        same = cell.capability(g) is before.capability
-        return replace(before, g=g, now_s=self.env.now) if same else cell.view(g)
 
     def hand_out(self, g: int, state: State) -> None:
         """Start jobs on devices that are there and free."""
