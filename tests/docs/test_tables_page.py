@@ -12,7 +12,7 @@ import pytest
 import edgesim
 from edgesim.records.run_tables.table_columns import SCHEMAS
 from edgesim.records.run_tables.table_files import FILES, ONLY_WITH_ROWS
-from edgesim.runs.artifacts import devices_csv
+from edgesim.runs.artifacts import devices_csv, partition
 from edgesim.runs.setup import set_up
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
@@ -99,5 +99,13 @@ def test_the_table_of_a_sweep_is_described_with_a_target_in_place_of_A(folder):
 
 def test_every_table_of_the_page_is_one_that_a_run_writes(folder):
     there = {path.name for path in folder.iterdir()} | {FILES[name] for name in ONLY_WITH_ROWS}
-    there |= {"sweep.parquet"}
+    there |= {"sweep.parquet", "partition.json"}
     assert set(documented()) <= there
+
+
+def test_the_counts_of_labels_are_described_as_a_run_with_data_writes_them():
+    scenario = edgesim.load(PAGE.parents[1] / "scenarios" / "demo.yaml", label="fedavg")
+    content, keys = partition(set_up(scenario).task.data), documented()["partition.json"]
+    assert list(content) == list(keys)
+    assert all(isinstance(content[key], KINDS[kind]) for key, (kind, _, _) in keys.items())
+    assert {len(row) for row in content["counts"]} == {len(content["labels"])} == {10}
