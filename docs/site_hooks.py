@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: README and CHANGELOG as pages of the site, links that stay true there.
+"""Hooks of mkdocs: README and CHANGELOG as pages, links that stay true, breaks within names.
 
 The pages are written to be read in the repository as well; there a link may lead to any file.
 """
@@ -15,6 +15,9 @@ ROOT = Path(__file__).parent.parent
 FROM_ROOT = {"README.md": "tour.md", "CHANGELOG.md": "changelog.md"}  # file -> page of the site
 LINK = re.compile(r"(!?\[[^\]]*\])\(([^)#\s]+)(#[^)]*)?\)")
 IMAGE = re.compile(r'(<img src=")docs/')
+CELL = re.compile(r"<td.*?</td>", re.DOTALL)
+CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
+JOINT = re.compile(r"(?<=[\w)])([/._:](?=\w))")  # within a name or path
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -29,6 +32,15 @@ def on_page_markdown(markdown: str, page, **_: object) -> str:
     """Links of a page under docs/ that lead outside of it."""
     source = page.file.abs_src_path
     return markdown if source is None else _with_links(markdown, Path(source))
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Let names in narrow cells of tables break after a slash, dot, colon or underscore."""
+
+    def with_breaks(cell: re.Match[str]) -> str:
+        return CODE.sub(lambda code: JOINT.sub(r"\1<wbr>", code[0]), cell[0])
+
+    return CELL.sub(with_breaks, html)
 
 
 def _with_links(text: str, source: Path) -> str:
