@@ -116,10 +116,12 @@ class Presence:
         return {name: column.tolist() for name, column in zip(COLUMNS, values, strict=True)}
 
     def _state(self, k: int, time_s: float) -> tuple[bool, float]:
-        """(is device k there, when one of its parts changes next)."""
+        """(is device k there, when that can change next)."""
         states = [
             part.timeline.state_of(int(part.member[k]), time_s)
             for part in self.parts
             if part.member[k] >= 0
         ]
+        if any(not on and math.isinf(edge_s) for on, edge_s in states):
+            return False, math.inf  # whatever the others do
         return all(on for on, _ in states), min((edge_s for _, edge_s in states), default=math.inf)

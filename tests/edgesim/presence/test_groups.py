@@ -10,6 +10,7 @@ import pytest
 from edgesim.presence.group_blocks import beta_blocks
 from edgesim.presence.presence import Part, Presence
 from edgesim.presence.sessions import on_off
+from edgesim.presence.trace_file import traced
 from edgesim.seeds import Seeds
 
 
@@ -56,3 +57,17 @@ def test_a_device_is_there_where_its_own_chain_and_its_groups_are_on():
     absent_at = next(t for t in np.arange(0.0, 200.0, 0.1) if not both.at(t).all())
     returns_s = [both.until_s(k, absent_at, True) for k in range(4) if not both.at(absent_at)[k]]
     assert both.returns_s(absent_at)[~both.at(absent_at)].min() <= min(returns_s)
+
+
+def test_outages_bring_nobody_back_who_is_away_for_ever(monkeypatch):
+    """A trace without lines, and one whose last interval is over: nothing is drawn in search."""
+    monkeypatch.setattr("edgesim.presence.timeline.MAX_EDGES", 1000)
+    group = on_off(np.array([3.0]), np.array([1.0]), Seeds(0), "outage")
+    own = traced([[], [(0.0, 4.0)], [(0.0, math.inf)]])
+    presence = Presence(3, [Part(own, np.arange(3)), Part(group, np.zeros(3, dtype=int))])
+    assert presence.until_s(0, 0.0, there=True) == math.inf == presence.until_s(1, 4.0, there=True)
+    assert presence.until_s(0, 1.5, there=False) == 1.5
+    assert presence.intervals(0, 0.0, 20.0) == [] and presence.intervals(1, 4.0, 20.0) == []
+    assert 0 not in presence.table(20.0)["device"]
+    there = [(max(start, 0.0), min(end, 4.0)) for start, end in presence.intervals(2, 0.0, 4.0)]
+    assert presence.intervals(1, 0.0, 20.0) == there
