@@ -46,6 +46,14 @@ def read_intervals(path: Path, devices: int, period_s: float = math.inf) -> Inte
         raise PresenceFileError(f"cannot be read ({error.strerror}); {RELATIVE}") from error
     except UnicodeDecodeError as error:
         raise PresenceFileError("is not UTF-8 text") from error
+    try:
+        return intervals_in(text, devices, period_s)
+    except csv.Error as error:
+        raise PresenceFileError(f"is no table ({error})") from error
+
+
+def intervals_in(text: str, devices: int, period_s: float) -> Intervals:
+    """The intervals of `read_intervals`, from the text of the file."""
     rows = csv.reader(io.StringIO(text, newline=""))
     if [cell.strip() for cell in next(rows, [])] != COLUMNS:
         raise PresenceFileError(f"does not begin with the line {','.join(COLUMNS)}")

@@ -63,6 +63,8 @@ def read_trace(path: Path, devices: int) -> Trace:
         raise TraceFileError(f"cannot be read ({error.strerror}); {RELATIVE}") from error
     except UnicodeDecodeError as error:
         raise TraceFileError("is not UTF-8 text") from error
+    except csv.Error as error:
+        raise TraceFileError(f"is no table ({error})") from error
     written = WrittenNumbers(numbers, head, text)
     times_s, values = numbers[:, 0] * scales[0], numbers[:, 1:] * scales[1:]
     check_times(times_s, written)

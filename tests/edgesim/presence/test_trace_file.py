@@ -75,6 +75,7 @@ def test_lines_in_any_order_of_devices_and_touching_intervals(tmp_path):
         ("0,0,1e-300\n", "goes from 0 to 1e-300 s in line 2; an interval lasts at least 1e-09 s"),
         ("0,0,31\n", "ends at 31 s in line 2, behind period 30 s"),
         ("", "holds no interval"),
+        ("0,0," + "9" * 140_000 + "\n", "is no table (field larger than field limit"),
     ],
 )
 def test_a_mistake_is_one_sentence_with_its_line(tmp_path, lines, part):

@@ -37,6 +37,7 @@ def test_units_are_those_of_the_head(trace):
     ("text", "sentence"),
     [
         ("", "has no head with units in its first line; write such as time [s],device 0 [Mbit/s]"),
+        ("9" * 140_000 + "\n", "is no table (field larger than field limit"),
         ("0,1,2\n", 'has in its first line "0" as column 1, without the unit of a time'),
         ("t [s],a [MHz],b [dB]\n0,1,1\n", '"a [MHz]" as column 2, without the unit of a data rate'),
         ("t [s],a [bit/s],b [dB]\n0,1,1\n", "holds data rates and losses in dB"),
