@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are loaded on first use
 
 from edgesim.presence.timeline import Timeline
 from fl.contracts import Array, Streams
@@ -37,15 +38,16 @@ class LengthLaw:
         """What is left, [count], of lengths that an instant far from the start falls into.
 
         A long one is met in proportion to its length, anywhere in it: its density is x f(x) / mean.
+        Prefix stable, too.
         """
         if self.name == EXPONENTIAL:
             return stream.standard_exponential(count)
-        where = stream.random(count)
+        where, quantile = stream.random((count, 2)).T
         if self.name == LOGNORMAL:
             sigma = self.shape
-            met = np.exp(sigma * stream.standard_normal(count) + sigma**2 / 2.0)
+            met = np.exp(sigma * scipy.special.ndtri(quantile) + sigma**2 / 2.0)
         else:
-            met = self._weibull(stream.standard_gamma(1.0 + 1.0 / self.shape, count))
+            met = self._weibull(scipy.special.gammaincinv(1.0 + 1.0 / self.shape, quantile))
         return where * met
 
     def _weibull(self, hazards: Array) -> Array:

@@ -55,8 +55,10 @@ def test_lengths_have_mean_one_and_rests_that_of_the_inspection_paradox(name):
     assert rest.mean() == pytest.approx(second[name] / 2.0, rel=0.03)  # E[X^2] / (2 E[X])
 
 
-def test_a_further_device_and_the_order_of_questions_change_nothing():
-    few, more = chains(count=5), chains(count=6)
+@pytest.mark.parametrize("name", [EXPONENTIAL, WEIBULL, LOGNORMAL])
+def test_a_further_device_and_the_order_of_questions_change_nothing(name):
+    few, more = (chains(count=count, law=LengthLaw(name, 0.7)) for count in (5, 6))
+    assert few.next_edges_s(0.0).tolist() == more.next_edges_s(0.0)[:5].tolist()
     times_s = [5000.0, 10.0, 400.0]
     assert [few.at(t).tolist() for t in times_s] == [more.at(t)[:5].tolist() for t in times_s]
     one_by_one = [[few.state_of(k, t)[0] for k in range(5)] for t in sorted(times_s)]
