@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fl.contracts import Array, Scores, Sent, State, Tensor
+from fl.contracts import METRIC, VALIDATION_MEASURES, Array, Scores, Sent, State, Tensor
 from fl.method_base.aggregation import mean_over_holders
 
 MEMORY = "memo/"  # begins the names of what a server remembers beside its model
@@ -106,10 +107,18 @@ def with_mean_model(
     return tuple(replace(state, w=w) for state in states)
 
 
-def joined_scores(scores: Sequence[Scores], members: Sequence[Sequence[int]]) -> Scores:
+def joined_scores(
+    scores: Sequence[Scores], members: Sequence[Sequence[int]], held_out: Sequence[int]
+) -> Scores:
     """The scores of the devices of all edges.
 
-    A measure of the method is the mean over the edges that have it, by their numbers of devices.
+    A measure is the mean over the edges that have it: a metric by their numbers of devices with
+    test data, those of validation by those with samples held out, one of the method by all.
+
+    Args:
+        scores: of the edges.
+        members: devices of each edge.
+        held_out: of each edge, how many of its devices hold samples out.
     """
     if len(scores) == 1:
         return scores[0]
@@ -119,11 +128,16 @@ def joined_scores(scores: Sequence[Scores], members: Sequence[Sequence[int]]) ->
     accuracy[devices] = np.concatenate([each.accuracy for each in scores])
     measures: dict[str, float] = {}
     for name in dict.fromkeys(name for each in scores for name in each.measures):
+        counts = [len(each) for each in members]
+        if name.startswith(METRIC):
+            counts = [int(np.count_nonzero(~np.isnan(each.loss))) for each in scores]
+        elif name in VALIDATION_MEASURES:
+            counts = list(held_out)
         having = [
-            (len(m), s.measures[name])
-            for m, s in zip(members, scores, strict=True)
-            if name in s.measures
+            (n, each.measures[name])
+            for n, each in zip(counts, scores, strict=True)
+            if n and name in each.measures
         ]
-        count = sum(n for n, _ in having)
-        measures[name] = sum(n * value for n, value in having) / count
+        total = sum(n for n, _ in having)
+        measures[name] = sum(n * value for n, value in having) / total if total else math.nan
     return Scores(loss, accuracy, measures)

@@ -12,6 +12,7 @@ from fl.contracts.basic_types import Array, State, Streams, Tensor
 from fl.contracts.method_hooks import (
     METRIC,
     STALENESS,
+    VALIDATION_MEASURES,
     AtWork,
     MethodHooks,
     Observer,
@@ -36,6 +37,7 @@ from fl.contracts.training_job import (
 __all__ = [
     "METRIC",
     "STALENESS",
+    "VALIDATION_MEASURES",
     "Adam",
     "Array",
     "AtWork",

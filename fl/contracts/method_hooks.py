@@ -55,6 +55,7 @@ class Report:
 
 
 METRIC = "metric "  # begins the name of the measure that is the task's own metric
+VALIDATION_MEASURES = "validation_loss", "validation_accuracy"  # of samples that are held out
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from fl.contracts import METRIC, Array, Scores, State
+from fl.contracts import METRIC, VALIDATION_MEASURES, Array, Scores, State
 from fl.evaluation.threaded_scoring import (
     ScoredModel,
     batch_norm_statistics,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 STACK_BYTES = 64 << 20  # of the models and signals of a stack
 HELD_BYTES = 512 << 20  # of the models that threads share at a time
-VALIDATION_MEASURES = "validation_loss", "validation_accuracy"  # means over devices
 
 
 def evaluate(task: LearningTask, method: Method, state: State, threads: int = 1) -> Scores:
@@ -65,7 +64,8 @@ def evaluate(task: LearningTask, method: Method, state: State, threads: int = 1)
             measures |= dict(zip(VALIDATION_MEASURES, means, strict=False))
         for values in metric:
             tested = values[~np.isnan(loss)]
-            measures[f"{METRIC}{task.objective.metric_name}"] = float(tested.mean())
+            mean = float(tested.mean()) if tested.size else np.nan
+            measures[f"{METRIC}{task.objective.metric_name}"] = mean
     return Scores(loss, accuracy, measures)
 
 

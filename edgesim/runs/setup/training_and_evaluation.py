@@ -65,7 +65,10 @@ def evaluate_state(setup: Setup, state: State) -> Scores | None:
     if setup.edges:
         pairs = zip(setup.edges, state.edges, strict=True)
         scores = [evaluate_state(edge, own) for edge, own in pairs]
-        return joined_scores([each for each in scores if each], state.members)
+        held_out = [
+            sum(map(bool, map(len, each.task.data.validation_index))) for each in setup.edges
+        ]
+        return joined_scores([each for each in scores if each], state.members, held_out)
     from fl.evaluation.evaluate import evaluate
 
     def of_state(state: State) -> Scores:
