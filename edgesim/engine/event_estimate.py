@@ -72,6 +72,10 @@ class RoundEvents:
     def total(self) -> float:
         return sum(self.counts.values())
 
+    def times(self, rounds: int) -> RoundEvents:
+        """Those of several rounds."""
+        return RoundEvents(*(rounds * each for each in astuple(self)))
+
     @classmethod
     def joined(cls, parts: Iterable[RoundEvents]) -> RoundEvents:
         """Those of several cells."""
@@ -181,6 +185,9 @@ def _cause(scenario: Scenario, events: RoundEvents) -> Cause:
     counts = events.counts
     most = max(counts, key=counts.__getitem__)  # of equals the first: the devices
     rounds = ("rounds",), str(scenario.rounds), "write fewer rounds, or fewer devices"
+    if scenario.tiers is not None and scenario.tiers.local_rounds > scenario.rounds:
+        shown, hint = str(scenario.tiers.local_rounds), "write fewer local rounds, or fewer devices"
+        rounds = ("tiers", "local_rounds"), shown, hint
     return CAUSES[most](scenario) or rounds if most in CAUSES else rounds
 
 

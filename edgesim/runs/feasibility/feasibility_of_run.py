@@ -29,6 +29,7 @@ def feasibility_of_run(setup: Setup) -> Feasibility:
             for edge, (_, numbers) in zip(setup.edges, members, strict=True)
         ]
         table = joined_feasibility(tables, members)
+        table = replace(table, events=table.events.times(setup.hierarchy.local_rounds))
     channels = [each.channel for each in setup.edges or (setup,)]
     table.warnings.extend(rate_without_fading(setup.scenario, channels))
     table.warnings.extend(grid_beyond_fr1(setup.scenario))

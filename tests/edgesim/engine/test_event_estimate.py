@@ -143,6 +143,18 @@ def test_many_rounds_are_warned_about(cell):
     assert prepared(cell, "rounds=1000000").feasibility.warnings == []
 
 
+def test_rounds_of_edges_count(cell):
+    """kappa_2 of them in a round, within which no checkpoint is written."""
+    edge = "tiers={edges: [{}], association: list, members: [0, 0], local_rounds: %d}"
+    (warning,) = prepared(cell, edge % 1000, "rounds=1000000").feasibility.warnings
+    assert warning == "rounds is 1000000: the run needs about 2e+10 events, 6.9 days"
+    (warning,) = prepared(cell, edge % 1_000_000, "rounds=6").feasibility.warnings
+    assert warning == "tiers.local_rounds is 1000000: the run needs about 1e+08 events, 1 h"
+    with pytest.raises(ScenarioError, match=r"in a round.*write fewer local rounds, or fewer dev"):
+        wide = edge.replace("[0, 0]", str([0] * 20)) % 1_000_000
+        prepared(cell, wide, "devices.0.count=20", "rounds=1")
+
+
 def test_too_many_rounds_and_devices_are_refused(cell):
     with pytest.raises(ScenarioError, match=r"rounds is 1000000000: .* write fewer rounds"):
         prepared(cell, "rounds=1000000000", "devices.0.count=10000")
