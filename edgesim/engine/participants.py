@@ -48,6 +48,8 @@ def empty_round_s(cell: Cell, g: int) -> float:
     """
     if math.isinf(cell.budget_s):
         instead = "or raise the availability of the devices"
+        if cell.absences is not None and cell.absences.presence.parts:
+            instead = "or let devices be there for longer (devices.presence)"
         if cell.running.has_batteries:
             instead += " or what their batteries hold"
         raise NoParticipantsError(

@@ -11,6 +11,7 @@ import simpy
 from edgesim.clocks.rules import Rules
 from edgesim.clocks.server_loop import ServerLoop
 from edgesim.clocks.waiting_devices import charge_idle_power, drawing_idle_power
+from edgesim.engine.participants import NoParticipantsError
 from edgesim.hierarchy.backhaul import Transfers
 from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.network.cell import Cell
@@ -74,6 +75,8 @@ class EdgeServer:
                 state = yield from self.loop.next_version(local, state, is_last=False)
             except NamedDevicesError as error:
                 raise error.of(self.edge.members) from error
+            except NoParticipantsError as error:
+                raise NoParticipantsError(f"edge {self.edge.number}: {error}") from error
         yield from self._transfer("up", transfers)
         return state
 

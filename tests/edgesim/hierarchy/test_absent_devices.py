@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from edgesim import simulate
+from edgesim.errors import RunError
 from edgesim.verification.verify import verify
 from tests.edgesim.hierarchy.conftest import ONE, TWO
 from tests.edgesim.resumed_runs import assert_resumed
@@ -59,6 +60,19 @@ def test_who_is_away_is_not_asked_and_who_leaves_loses_its_job(scenario, tmp_pat
     assert spans.end_s.max() == pytest.approx(0.25 * round_s)
     spent, end_s = times_of(run)
     assert spent == pytest.approx([end_s] * 4, rel=1e-9)
+
+
+def test_where_nobody_will_return_the_sentence_names_the_edge_and_what_is_read(scenario, tmp_path):
+    """Device 3, alone at edge 1, leaves for ever; no threshold ends a round."""
+    rows = ["device,start_s,end_s", "0,0,inf", "1,0,inf", "2,0,inf", "3,0,0.001"]
+    (tmp_path / "who.csv").write_text("\n".join(rows) + "\n")
+    left = "devices.0.presence={kind: trace, file: who.csv}", "tiers.members=[0, 0, 0, 1]"
+    with pytest.raises(RunError) as ended:
+        simulate(scenario(*COUNTED, TWO, *left))
+    assert str(ended.value).startswith("edge 1: no device can take part in round 1, ")
+    assert str(ended.value).endswith(
+        "; give budget.latency_threshold, or let devices be there for longer (devices.presence)"
+    )
 
 
 @pytest.mark.parametrize("on_leave", ["lost", "restart", "resume"])
