@@ -57,22 +57,27 @@ class EdgeCell:
     air: SharedAir | None = None
 
 
+def time_left_s(scenario: Scenario, backhaul_s: float) -> float:
+    """T_th of a round of an edge: what a round of the cloud leaves it, (T_th - t_bh) / kappa_2."""
+    threshold_s, tiers = scenario.budget.latency_threshold_s, scenario.tiers
+    if threshold_s is None or tiers is None:
+        return math.inf
+    return max(threshold_s - backhaul_s, 0.0) / tiers.local_rounds
+
+
 def edge_threshold_s(scenario: Scenario, backhaul_s: float) -> float:
-    """T_th of a round of an edge: what a round of the cloud leaves it, (T_th - t_bh) / kappa_2.
+    """`time_left_s` of an edge that has devices.
 
     Raises:
         InfeasibleScenarioError: nothing is left.
     """
-    threshold_s, tiers = scenario.budget.latency_threshold_s, scenario.tiers
-    if threshold_s is None or tiers is None:
-        return math.inf
-    left_s = threshold_s - backhaul_s
-    if left_s <= 0.0:
+    left_s, threshold_s = time_left_s(scenario, backhaul_s), scenario.budget.latency_threshold_s
+    if threshold_s is not None and left_s <= 0.0:
         raise InfeasibleScenarioError(
             f"no device can meet budget.latency_threshold = {threshold_s * MS:g} ms, because the "
             f"backhaul alone takes {backhaul_s * MS:.6g} ms; give more than that"
         )
-    return left_s / tiers.local_rounds
+    return left_s
 
 
 def rows_of(table: Any, members: Array) -> Any:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import simpy
 
 from edgesim.hierarchy import association
-from edgesim.hierarchy.edge_cells import EdgeCell, edge_threshold_s, plan_cost, rows_of, task_of
+from edgesim.hierarchy.edge_cells import EdgeCell, plan_cost, rows_of, task_of, time_left_s
 from edgesim.hierarchy.edge_streams import EdgeStreams
 from edgesim.network.cell import Cell
 from edgesim.network.device import Fleet
@@ -110,12 +110,15 @@ class LayoutSites:
             air,
         )
 
-    def cost(self, method: Method, allocator: Allocator) -> association.Cost:
+    def cost(
+        self, method: Method, allocator: Allocator, backhaul_s: Sequence[float] | None = None
+    ) -> association.Cost:
         """What the plan of an edge with some devices costs, while all others send, too.
 
-        Without power control that does not depend on the edges of the others.
+        Without power control that does not depend on the edges of the others. See `OwnSites.cost`.
         """
-        cells = [self._everybody(e, method, allocator) for e in range(len(self.sites))]
+        taken_s = backhaul_s or [0.0] * len(self.sites)
+        cells = [self._everybody(e, method, allocator, each) for e, each in enumerate(taken_s)]
 
         def cell_of(e: int, members: Array) -> Cell:
             cell, expected = cells[e], cells[e].planner.expected
@@ -129,7 +132,9 @@ class LayoutSites:
 
         return plan_cost(cell_of, method)
 
-    def _everybody(self, e: int, method: Method, allocator: Allocator) -> Network:
+    def _everybody(
+        self, e: int, method: Method, allocator: Allocator, backhaul_s: float
+    ) -> Network:
         """The sectors of a site with all devices, before fading."""
         network, couplings = self.scenario.network, Couplings(self.links.coupling, self.sector[e])
         options = radio_options(network, None, self.streams)
@@ -142,6 +147,6 @@ class LayoutSites:
             lambda uplink: IdealDownlink(uplink.env, uplink.channel),
             fleet=self.fleet,
             allocator=allocator,
-            budget_s=edge_threshold_s(self.scenario, 0.0),
+            budget_s=time_left_s(self.scenario, backhaul_s),
             samples=method.task.samples,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -93,25 +94,30 @@ def make_hierarchy(
         sites = OwnSites(scenario, tiers, streams, fleet, own)
     else:
         sites = LayoutSites(scenario, streams, fleet, own)
-    edge_of = _associate(tiers, association_of(tiers, layout), sites, method, allocator)
-    graph = backhaul_graph(tiers, edge_count(tiers, layout))
+    edges = range(edge_count(tiers, layout))
+    graph = backhaul_graph(tiers, len(edges))
     backhaul = Backhaul(graph, tiers.backhaul.forwarding == "cut-through")
     bits = method.task.accounting.weight_bits(method.shared_count)
+
+    def cost() -> association.Cost:
+        backhaul_s = [backhaul.planned_s(e, edges, bits) for e in edges]
+        return sites.cost(method, allocator, backhaul_s)
+
+    edge_of = _associate(tiers, association_of(tiers, layout), sites, cost)
     served = np.unique(edge_of).tolist()
     threshold_s = {
         e: edge_threshold_s(scenario, backhaul.planned_s(e, served, bits)) for e in served
     }
     capability = capability_by_round(scenario.devices, fleet, streams)
-    edges = sites.cells(edge_of, threshold_s, method, capability)
-    return Hierarchy(edges, edge_of, backhaul, bits, tiers.local_rounds)
+    cells = sites.cells(edge_of, threshold_s, method, capability)
+    return Hierarchy(cells, edge_of, backhaul, bits, tiers.local_rounds)
 
 
 def _associate(
     tiers: TiersSection,
     rule: str,
     sites: OwnSites | LayoutSites,
-    method: Method,
-    allocator: Allocator,
+    cost: Callable[[], association.Cost],
 ) -> Array:
     """The edge of each device, int [K]."""
     if tiers.members is not None:
@@ -123,7 +129,7 @@ def _associate(
     strongest = association.strongest(sites.gain)
     if rule == "strongest":
         return strongest
-    return association.by_price(sites.cost(method, allocator), strongest, len(sites.gain))
+    return association.by_price(cost(), strongest, len(sites.gain))
 
 
 def check_method_of_tiers(name: str, method: Method) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import simpy
 
 from edgesim.hierarchy import association
-from edgesim.hierarchy.edge_cells import EdgeCell, edge_threshold_s, plan_cost, rows_of, task_of
+from edgesim.hierarchy.edge_cells import EdgeCell, plan_cost, rows_of, task_of, time_left_s
 from edgesim.hierarchy.edge_streams import EdgeStreams
 from edgesim.network.band.link_choice import make_links
 from edgesim.network.cell import Cell
@@ -65,9 +65,19 @@ class OwnSites:
         """Path loss x shadowing of all devices at all edges [E, K], linear."""
         return np.stack([site.gain for site in self.sites])
 
-    def cost(self, method: Method, allocator: Allocator) -> association.Cost:
-        """What the plan of an edge with some devices costs."""
-        cells = [site.everybody(method, allocator) for site in self.sites]
+    def cost(
+        self, method: Method, allocator: Allocator, backhaul_s: Sequence[float] | None = None
+    ) -> association.Cost:
+        """What the plan of an edge with some devices costs.
+
+        Args:
+            method: of all devices and their data.
+            allocator: the solver.
+            backhaul_s: of each edge, what its transfers take of a round of the cloud, s; None: 0.
+        """
+        taken_s = backhaul_s or [0.0] * len(self.sites)
+        pairs = zip(self.sites, taken_s, strict=True)
+        cells = [site.everybody(method, allocator, each_s) for site, each_s in pairs]
         return plan_cost(lambda e, _: cells[e], method)
 
     def cells(
@@ -153,18 +163,17 @@ class OwnSite:
             threshold_s,
         )
 
-    def everybody(self, method: Method, allocator: Allocator) -> Cell:
+    def everybody(self, method: Method, allocator: Allocator, backhaul_s: float) -> Cell:
         """A cell of this edge and all devices before fading, for what-ifs of the association."""
         options = channel_options(self.network, self.links, self.radio)
         channel = Channel(**{**options, "fading": None, "estimate": None})
         uplink, downlink = make_links(simpy.Environment(), self.network, channel, self.radio)
-        threshold_s = edge_threshold_s(self.scenario, 0.0)
         return Cell(
             env=uplink.env,
             channel=channel,
             fleet=self.fleet,
             allocator=allocator,
-            budget_s=threshold_s,
+            budget_s=time_left_s(self.scenario, backhaul_s),
             uplink=uplink,
             downlink=downlink,
             samples=method.task.samples,

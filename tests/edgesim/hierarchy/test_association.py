@@ -79,12 +79,23 @@ def test_the_search_ends_where_no_move_or_swap_helps(seed):
     assert not is_stable(cost, worst, 2)
 
 
-def test_price_prunes_least_of_all_eight_associations(tmp_path):
+FAR = "tiers.backhaul.links=[{between: [edge 0, cloud]}, {between: [edge 1, cloud], delay: 12 ms}]"
+
+
+@pytest.mark.parametrize(
+    ("backhaul", "expected", "nearby"),
+    [
+        ("tiers.backhaul.delay=0 ms", [0, 1, 1], [0, 0, 1]),
+        (FAR, [0, 0, 1], [0, 1, 1]),  # edge 1 has 36 ms of the 60 ms
+    ],
+)
+def test_price_prunes_least_of_all_eight_associations(tmp_path, backhaul, expected, nearby):
     path = tmp_path / "places.yaml"
     path.write_text(PLACES)
     sums = {}
     for at in itertools.product(range(2), repeat=3):
-        setup = set_up(load(path, [f"tiers.members={list(at)}", "tiers.association=list"]))
+        listed = f"tiers.members={list(at)}", "tiers.association=list"
+        setup = set_up(load(path, [*listed, backhaul]))
         rho = 0.0
         for own in setup.edges:
             cell = own.cell(simpy.Environment())
@@ -94,9 +105,9 @@ def test_price_prunes_least_of_all_eight_associations(tmp_path):
             late = plan.infeasible or plan.budget_s > cell.budget_s
             rho += math.inf if late else sum(grant.rho for grant in plan.grants)
         sums[at] = rho
-    chosen = set_up(load(path, ["tiers.association=price"])).hierarchy.edge_of
+    chosen = set_up(load(path, ["tiers.association=price", backhaul])).hierarchy.edge_of
     assert sums[tuple(chosen.tolist())] == pytest.approx(min(sums.values()), abs=1e-12)
-    assert chosen.tolist() == [0, 1, 1] and sums[0, 1, 1] < sums[0, 0, 1] - 0.1  # not the nearest
+    assert chosen.tolist() == expected and sums[tuple(expected)] < sums[tuple(nearby)] - 0.1
 
 
 LOAD = (5.0, 4.0, 3.0, 2.0)
