@@ -100,7 +100,8 @@ def example_with(section: str, word: object) -> str | None:
     """How to write a section of which only the kind is given: ``partition: {kind: natural}``."""
     for info in all_keys():
         parent, _, name = info.key.rpartition(".")
-        if parent == section and word in info.allowed.split(" or "):
+        # none is a value of keys of many kinds, and says of none which it is
+        if parent == section and word != "none" and word in info.allowed.split(" or "):
             return f"{section.rpartition('.')[2]}: {{{name}: {word}}}"
     return None
 

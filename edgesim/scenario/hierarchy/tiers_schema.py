@@ -47,7 +47,7 @@ class EdgeSection(Section):
 
 
 class LinkSection(Section):
-    between: Annotated[tuple[str, ...], WordList("two nodes")] = key(
+    between: Annotated[tuple[str, ...], WordList("two nodes", "edge 0, cloud")] = key(
         "the ends, first the one that is farther from the cloud: edge 0, edge 1, ..., cloud, or a "
         "name of a router",
         ["edge 0", "router"],
@@ -161,6 +161,9 @@ class TiersSection(Section):
         if self.association == "list" and self.members is None:
             problem = ", which needs members; write for instance members: [0, 0, 1, 1]"
             raise refuse(self.association, problem, "association")
+        if self.association is None and self.members is not None:
+            problem = "is read with association: list only; remove it, or write that"
+            raise ValueRefusedError(problem, keys=("members",))
         if self.association != "list" and self.members is not None:
             problem = ", which reads no members; remove it or write association: list"
             raise refuse(self.association, problem, "association")
