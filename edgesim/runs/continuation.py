@@ -67,7 +67,10 @@ def kept_lengths(setup: Setup, before: int) -> list[str]:
     """Warnings about parameters that are as they follow from the number of rounds before."""
     method, devices, now = setup.method, setup.task.devices, setup.scenario.rounds
     asked = min(method.participants or devices, devices)
-    old, new = method.by_length(before, asked), method.by_length(now, asked)
+    old, new = (
+        method.by_length(each.scenario.method_rounds, asked)
+        for each in (setup.with_rounds(before), setup)
+    )
     return [
         f"learning.method.{name} stays {old[name]:g}, as for {counted(before, 'round')}; a run of "
         f"{counted(now, 'round')} from the start has {new[name]:g}"

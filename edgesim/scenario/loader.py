@@ -70,6 +70,11 @@ class Scenario(ScenarioKeys):
         """K, the devices of all classes together."""
         return sum(each.count for each in self.devices)
 
+    @property
+    def method_rounds(self) -> int:
+        """Rounds that the method sees: with tiers those of every edge, kappa_2 in each."""
+        return self.rounds * (self.tiers.local_rounds if self.tiers else 1)
+
     def where(self, *keys: str | int) -> str:
         """Where a key was set: ``file.yaml:14`` or ``command line``; keys may be dotted."""
         return self._document.place_of(_path(keys))

@@ -55,7 +55,7 @@ def make_method(
             "name", f"is {name}, no complete subclass of fl.method_base.method.Method, or of FedAvg"
         )
     check_hooks(name, cls)
-    params = with_length(cls, params, scenario.rounds, task.devices)
+    params = with_length(cls, params, scenario.method_rounds, task.devices)
     method = bind(cls, task, params)
     if not task.objective.plain and method.own_loss():
         problem = f"is {name}, which {method.own_loss()}; use another method, or cross entropy"

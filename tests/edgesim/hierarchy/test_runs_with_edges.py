@@ -7,6 +7,8 @@ import pytest
 
 from edgesim import simulate
 from edgesim.records.run_tables.table_files import csv_text
+from edgesim.runs.continuation import kept_lengths
+from edgesim.runs.setup import set_up
 from edgesim.verification.check_result import FAILED, PASSED, SKIPPED
 from edgesim.verification.verify import check_run
 from tests.edgesim.hierarchy.conftest import ONE, TWO
@@ -122,6 +124,22 @@ def test_a_run_ends_by_time_or_jobs(scenario, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "parameter", "of_20"),
+    [("fedspa", "moving_rounds", 20), ("depthfl", "ramp_rounds", 6), ("fedlps", "xi", 5.0)],
+)
+def test_what_follows_from_the_length_of_a_run_counts_the_rounds_of_an_edge(
+    scenario, name, parameter, of_20
+):
+    """A method sees kappa_2 = 5 rounds in each of four; xi is R / 4 devices."""
+    five = f"learning.method={{name: {name}}}", "rounds=4", f"{TWO[:-1]}, local_rounds: 5}}"
+    setup = set_up(scenario(*five))
+    assert getattr(setup.method, parameter) == of_20
+    (warning,) = kept_lengths(setup.with_rounds(8), 4)
+    assert f"{parameter} stays {of_20:g}, as for 4 rounds" in warning
+    assert warning.endswith(f"has {2 * of_20:g}")
+
+
 def test_a_finished_run_can_be_made_longer(scenario, tmp_path):
     simulate(scenario(TIERS, "rounds=2"), out=tmp_path / "run")
     simulate(scenario(TIERS, "rounds=3"), out=tmp_path / "run")
