@@ -192,7 +192,8 @@ def slot_flops(
 
 def is_block(mask: Array) -> bool:
     """Does a mask keep all of some rows and columns of a tensor, and nothing else?"""
-    table = mask.reshape(len(mask), -1)
+    table = np.atleast_1d(mask)
+    table = table.reshape(len(table), -1)
     return bool(np.array_equal(table, np.logical_and.outer(table.any(axis=1), table.any(axis=0))))
 
 

@@ -192,6 +192,12 @@ def test_only_a_dense_submodel_saves_everything():
     ]
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_tensor_of_one_number_is_kept_or_saved(kept):
+    """A temperature of a user's module has no dimension."""
+    assert Accounting(sparse_efficiency=0.5).charged(np.array(kept)) == kept
+
+
 def test_liu_24_in_weight_steps(bench):
     """tau_v N_v + tau_hat N_u + (1 - rho) tau_u N_u, stage by stage."""
     method = bench.method("liu", personal_steps=3, warmup_steps=2, global_steps=4)
