@@ -73,6 +73,11 @@ def check_parameters(module: nn.Module, name: str) -> None:
     if not found:
         raise ModelError(f"model {name} has no parameters")
     for key, parameter in found:
+        if not parameter.numel():
+            shape = list(parameter.shape)
+            raise ModelError(
+                f"model {name}: {key} has shape {shape}, which holds no number; leave it out"
+            )
         if parameter.dtype != torch.float32:
             raise ModelError(f"model {name}: {key} is {parameter.dtype}; parameters are float32")
         if not parameter.requires_grad:

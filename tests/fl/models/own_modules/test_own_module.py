@@ -248,6 +248,14 @@ class Counting(nn.Linear):
         return super().forward(x)
 
 
+class NoGroups(nn.Linear):
+    """A table with a row for each of no groups."""
+
+    def __init__(self):
+        super().__init__(6, 3)
+        self.empty = nn.Parameter(torch.zeros(0, 3))
+
+
 class Sampling(nn.Linear):
     def forward(self, x):
         return super().forward(x + torch.randn_like(x))
@@ -265,6 +273,7 @@ class Sampling(nn.Linear):
         ),
         (lambda: nn.Linear(6, 3).double(), "weight is torch.float64; parameters are float32"),
         (lambda: nn.Linear(6, 3).requires_grad_(False), "weight requires no gradient"),
+        (lambda: NoGroups(), r"empty has shape \[0, 3\], which holds no number; leave it out"),
         (lambda: nn.LSTM(6, 3), "gives tuple; give a tensor"),
         (lambda: Counting(), "changes its buffer calls while it trains"),
         (lambda: Sampling(6, 3), "draws random numbers when it is evaluated"),
