@@ -100,6 +100,8 @@ def stacked(values: list[Any], source: str) -> Array:
 
 def as_array(value: Any, source: str) -> Array:
     """A numpy array, from a torch tensor, numbers or a picture too."""
+    if np.ma.is_masked(value):  # as an array they would be what lies behind the mask
+        raise DataError(f"{source} has masked values, which are no data; give x.filled(0) or so")
     try:
         if hasattr(value, "detach"):  # a torch tensor, without importing torch
             value = value.detach().cpu().numpy()

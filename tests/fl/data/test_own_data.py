@@ -15,6 +15,7 @@ from fl.data.own_data import own_arrays, own_samples
 from fl.errors import DataError
 
 GREY = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+MASKED = np.ma.masked_equal(np.arange(12.0).reshape(3, 4), 5.0)
 
 
 def arrays(**changes):
@@ -174,6 +175,7 @@ def test_images_are_read_only_when_they_are_used(tmp_path):
         ({"x_train": [1.0, 2.0, 3.0]}, r"x_train has shape \[3\]; give \[N, ...\]"),
         ({"x_train": [[1], [1, 2]]}, "x_train is no array"),
         ({"x_train": np.zeros((3, 4), complex)}, "x_train is of type complex128; give numbers"),
+        ({"x_train": MASKED}, r"x_train has masked values, .* x\.filled\(0\)"),
         ({"x_train": np.zeros((0, 4))}, "x_train holds no sample"),
         ({"x_train": np.zeros((3, 8, 8, 3), np.uint8)}, "with the channels last"),
         ({"clients_train": None, "clients_test": [1, 2]}, "has clients_test, but no clients_train"),
