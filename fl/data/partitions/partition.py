@@ -82,7 +82,8 @@ def partition(
         kind: iid | labels | dirichlet | speakers | natural | file.
         labels_per_device: for labels.
         alpha: concentration, for dirichlet.
-        samples_per_device: a cap on the training samples, with the same mix of labels.
+        samples_per_device: a cap on the training samples, with the same mix of labels, or at random
+            where clients or a file divide them. Test samples follow what a device has without it.
         min_samples: least training samples of a device, for dirichlet, before that cap.
         owners: speaker or client of each sample (train, test), int [N], for speakers and natural.
         file: which device has which sample, for file (`fl.data.given_partitions.by_file`).
