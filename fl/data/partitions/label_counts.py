@@ -79,7 +79,9 @@ def dirichlet_counts(
     counts = np.zeros((devices, classes), dtype=int)
     for c, total in enumerate(tally(labels, classes)):
         shares = rng.standard_gamma(alpha, devices)
-        counts[:, c] = apportion(int(total), shares if shares.sum() > 0 else np.ones(devices))
+        if not shares.any():  # all round to zero, but one outweighs the others by far
+            shares[rng.integers(devices)] = 1.0
+        counts[:, c] = apportion(int(total), shares)
     return counts
 
 

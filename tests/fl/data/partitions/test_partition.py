@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.seeds import Seeds
-from fl.data.partitions.label_counts import apportion, label_sets
+from fl.data.partitions.label_counts import apportion, dirichlet_counts, label_sets
 from fl.data.partitions.partition import hold_out, partition
 from fl.errors import DataError
 
@@ -133,6 +133,15 @@ def test_shares_are_drawn_until_everybody_has_the_least_number():
     assert all(
         np.array_equal(a, b) for a, b in zip(once, enough, strict=True)
     )  # the first draw was good enough
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-4, 1e-6, 1e-300])
+def test_a_small_concentration_gives_a_label_to_hardly_more_than_one_device(alpha):
+    """Shares that are all too small for a double are not equal ones."""
+    train = np.repeat(np.arange(50), 100)
+    counts = dirichlet_counts(train, 50, 10, alpha, Seeds(0).stream("partition"))
+    assert (counts.sum(axis=0) == 100).all() and (counts > 0).sum(axis=0).mean() < 2
+    assert (counts.argmax(axis=0) == 0).sum() < 15  # every device has its turn
 
 
 def test_a_least_number_that_no_draw_gives():
