@@ -8,6 +8,7 @@ from fl.contracts import Array
 from fl.errors import DataError
 
 KINDS = ("iid", "labels", "dirichlet", "speakers", "natural", "file")
+MAX_ALPHA = 1e100  # with which shares are equal to all digits, and their sum is still a number
 MAX_DRAWS = 1000  # of a Dirichlet partition, until every device has min_samples
 
 
@@ -160,9 +161,10 @@ def train_counts(
             raise DataError(f"labels_per_device is {labels_per_device}; allowed are 1 to {classes}")
         return label_counts(labels, label_sets(devices, classes, labels_per_device, rng))
     if kind == "dirichlet":
-        if alpha is None or not 0 < alpha < np.inf:
+        if alpha is None or not 0 < alpha <= MAX_ALPHA:
             raise DataError(
-                f"alpha of a dirichlet partition is {alpha}; it must be positive and finite"
+                f"alpha of a dirichlet partition is {alpha}; it must be positive, and at most "
+                f"{MAX_ALPHA:g}"
             )
         counts = redrawn(labels, classes, devices, alpha, min_samples or 0, rng)
         return without_empty_devices(counts, np.broadcast_to(rng.random(classes), counts.shape))

@@ -103,6 +103,7 @@ def test_the_largest_remainder_is_rounded_up():
         ({"kind": "labels", "labels_per_device": 6}, "labels_per_device is 6; allowed are 1 to 5"),
         ({"kind": "labels"}, "labels_per_device is None"),
         ({"kind": "dirichlet", "alpha": 0.0}, "must be positive"),
+        ({"kind": "dirichlet", "alpha": 1e308}, r"is 1e\+308; it must be .* at most 1e\+100"),
         ({"kind": "shards"}, "allowed are iid, labels, dirichlet, speakers"),
         (
             {"kind": "dirichlet", "alpha": 0.1, "min_samples": 16},
