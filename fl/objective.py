@@ -23,8 +23,9 @@ def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
 
 
 def hits(outputs: Tensor, y: Tensor) -> Tensor:
-    """Is the label the likeliest class, bool [B]; of texts the share of the steps, [B]."""
-    return over_steps(outputs.argmax(dim=1) == y, y)
+    """Is the label the likeliest class, bool [B]; of texts the share of the steps, double [B]."""
+    hit = outputs.argmax(dim=1) == y
+    return hit if y.dim() == 1 else over_steps(hit.double(), y)
 
 
 def over_steps(values: Tensor, y: Tensor) -> Tensor:
