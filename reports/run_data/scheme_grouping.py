@@ -165,7 +165,7 @@ def tied_keys(
 
 
 def at_middle_value(schemes: list[Scheme], key: SweptKey) -> tuple[list[Scheme], list[str]]:
-    """The schemes at the middle value of a key or without it, and its text.
+    """The schemes at the middle number of a key or without it, and its text.
 
     All schemes and no text where there are not two values.
     """
@@ -174,7 +174,7 @@ def at_middle_value(schemes: list[Scheme], key: SweptKey) -> tuple[list[Scheme],
     if len(values) < 2:
         return schemes, []
     middle = values[(len(values) - 1) // 2]
-    kept = [scheme for scheme in schemes if key.of(scheme.values) in (middle, None)]
+    kept = [scheme for scheme in schemes if key.value_in(scheme.values) in (middle, None)]
     return kept, [key.text(middle)]
 
 

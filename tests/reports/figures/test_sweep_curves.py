@@ -12,7 +12,7 @@ from reports.figure_catalog import report_figures
 from reports.figures import sweep_curves as swept
 from reports.report_options import ReportOptions
 from reports.run_data.given_runs import schemes_of
-from reports.run_data.scheme_grouping import load_schemes, swept_keys
+from reports.run_data.scheme_grouping import few_schemes, load_schemes, swept_keys
 from reports.run_data.statistics.metrics import ACCURACY, LATENCY, PRUNING
 from reports.run_data.statistics.seed_intervals import Estimate
 from reports.styling import figure_style as style
@@ -121,6 +121,25 @@ def test_a_line_at_none_says_so_beside_lines_at_numbers(tmp_path, write_run):
         "joint, latency threshold 15 ms", "joint, latency threshold 20 ms",
         "joint, latency threshold none",
     ]  # fmt: skip
+
+
+def test_lines_held_at_the_middle_of_a_key_leave_out_what_has_none_there(tmp_path, write_run):
+    """Three schemes at 15 ms, 20 ms and none are nine lines: one of each is left."""
+    for scheme, limit, band in itertools.product("abc", ("none", "15 ms", "20 ms"), (10, 20)):
+        write_run(
+            tmp_path / "runs" / f"{scheme}-{limit}-{band}",
+            scheme=scheme,
+            bandwidth=f"{band} MHz",
+            extra=f"budget: {{latency_threshold: {limit}}}",
+        )
+    schemes = schemes_of(tmp_path / "runs")
+    keys = swept_keys(schemes)
+    (band,) = (key for key in keys if key.name == "bandwidth")
+    lines, chosen = swept.sweep_lines(schemes, keys, band, LATENCY)
+    assert chosen == "latency threshold 15 ms"
+    assert [(line.label, line.x) for line in lines] == [(name, [10.0, 20.0]) for name in "abc"]
+    few, _ = few_schemes(schemes, keys)
+    assert {scheme.values["budget.latency_threshold"] for scheme in few} == {"15 ms"}
 
 
 @pytest.mark.parametrize(("metric", "whole"), [(ACCURACY, 100.0), (PRUNING, 1.0)])
