@@ -123,7 +123,7 @@ class Table:
 
     def sort_value(self, row: int, column: int) -> str:
         """By what the page sorts a cell of numbers: in full precision, empty without a value."""
-        return str(_full_precision(self.rows[row][column]))
+        return str(_full_precision(self.rows[row][column])).replace("inf", "Infinity")
 
     def csv(self) -> str:
         """Full precision; an empty field where there is no value."""

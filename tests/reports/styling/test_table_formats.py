@@ -1,5 +1,7 @@
 """Tables as LaTeX and rounded numbers."""
 
+import math
+
 import pytest
 
 from reports.styling.latex_text import latex_text
@@ -87,3 +89,11 @@ def test_the_late_share_of_a_scheme_is_shown_though_rare(scheme_of):
 def test_a_page_takes_the_first_rows_only(scheme_of):
     three = tables.cost_table([scheme_of(scheme=name) for name in ("a", "b", "c")])
     assert [row[0] for row in three.cells(2)] == ["a", "b"] and len(three.cells()) == 3
+
+
+@pytest.mark.parametrize(("loss", "text"), [(math.inf, "Infinity"), (-math.inf, "-Infinity")])
+def test_the_page_sorts_by_numbers_as_its_script_reads_them(loss, text):
+    """JavaScript reads inf, the loss of training that diverged, as no number at all."""
+    table = tables.Table("t", "", (tables.Column("loss", "Loss"),), ((loss,), (0.5,), (None,)))
+    assert [table.sort_value(r, 0) for r in range(3)] == [text, "0.5", ""]
+    assert table.csv().splitlines()[1] == str(loss)
