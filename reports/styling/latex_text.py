@@ -18,6 +18,7 @@ LATEX = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     "±": r"$\pm$",
     DASH: "--",
     RHO: r"$\rho$",

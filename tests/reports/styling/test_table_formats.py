@@ -15,6 +15,11 @@ def test_latex_is_escaped(scheme_of):
     assert text.count(r"\\") == 2 and r"\toprule" in text and r"\bottomrule" in text
 
 
+def test_a_bar_is_one_in_the_default_encoding_of_latex_too():
+    """OT1 prints a dash for |, as it prints other signs for < and >."""
+    assert latex_text("a|b < c") == r"a\textbar{}b \textless{} c"
+
+
 @pytest.mark.parametrize("name", ["[1] FedAvg", " [2]", "*joint", "*"])
 def test_no_latex_row_begins_with_what_the_end_of_the_row_before_it_takes(scheme_of, name):
     r"""After \\ and \midrule a [ begins a length; the star of \\* forbids a page break."""
