@@ -7,7 +7,14 @@ from matplotlib.figure import Figure
 
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import RHO
-from reports.styling.axes_and_legends import legend, staggered, two_panels, whole_numbers, wrap
+from reports.styling.axes_and_legends import (
+    legend,
+    set_scales,
+    staggered,
+    two_panels,
+    whole_numbers,
+    wrap,
+)
 from reports.styling.colours_and_markers import scheme_styles
 from reports.styling.figure_style import FigureStyle
 from reports.styling.number_formats import significant
@@ -56,8 +63,11 @@ def shadow_prices(schemes: list[Scheme], style: FigureStyle) -> Figure:
     for panel, name in zip(panels, SLOPES, strict=True):
         panel.set(xlabel="global round", ylabel=f"fall of mean {RHO} (points per {STEPS[name][0]})")
         panel.margins(x=0.02)
-        panel.set_ylim(0.0, 1.1 * max(table[name].max() for _, table in found) or 1.0)
-        whole_numbers(panel.xaxis)
+        set_scales(panel, style)
+        if panel.get_yscale() == "linear":
+            panel.set_ylim(0.0, 1.1 * max(table[name].max() for _, table in found) or 1.0)
+        if panel.get_xscale() == "linear":
+            whole_numbers(panel.xaxis)
     legend(figure, panels[0], style)
     return figure
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from matplotlib.figure import Figure
 
 from reports.run_data.scheme_grouping import Scheme
-from reports.styling.axes_and_legends import legend, two_panels, wrap
+from reports.styling.axes_and_legends import legend, set_scales, two_panels, wrap
 from reports.styling.colours_and_markers import scheme_styles
 from reports.styling.figure_style import FigureStyle
 from reports.styling.table_formats import SCHEME, Column, Table
@@ -62,6 +64,8 @@ def sinr_and_throughput(schemes: list[Scheme], style: FigureStyle) -> Figure:
         panel.set(xlabel=title, ylim=(-2, 104))
         if not style.wide or panel is panels[0]:
             panel.set_ylabel("share (%)")
+    set_scales(panels[0], replace(style, x_scale="linear"))  # decibels are a logarithm already
+    set_scales(panels[1], style)
     legend(figure, panels[0] if len(schemes) > 1 else None, style)
     return figure
 

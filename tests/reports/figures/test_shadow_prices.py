@@ -1,5 +1,7 @@
 """What more band or time would buy, from slopes that were written down by hand."""
 
+from dataclasses import replace
+
 from pytest import approx
 
 from reports.figures import shadow_prices as worth
@@ -21,6 +23,17 @@ def test_points_per_mhz_and_per_ms(tmp_path, write_run):
     figure = worth.shadow_prices(schemes, SCREEN)
     assert [len(panel.lines) for panel in figure.axes] == [1, 1]
     assert worth.shadow_price_table(schemes).rows[0][1:] == (1, approx(2.0), approx(3.0))
+
+
+def test_the_curves_have_the_scales_that_a_report_asks_for(tmp_path, write_run):
+    """Falls of 1 and of 1000 points were drawn on a linear axis with y_scale=log."""
+    folder = write_run(tmp_path / "run", pruning_per_hz=[-2e-8, -2e-5] * 2, pruning_per_s=-40.0)
+    look = replace(SCREEN, x_scale="log", y_scale="log")
+    for panel in worth.shadow_prices(load_schemes([folder]), look).axes:
+        assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
+        low, high = panel.get_ylim()
+        (line,) = panel.lines
+        assert 0 < low < min(line.get_ydata()) and max(line.get_ydata()) < high
 
 
 def test_where_jobs_overlap_the_slopes_are_of_the_jobs_handed_out(tmp_path, write_run):

@@ -1,5 +1,7 @@
 """Map, SINR and throughput of networks of several sectors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pytest import approx
@@ -8,6 +10,7 @@ from edgesim.network.layout.sites import hexagonal_sites
 from reports.figure_catalog import report_figures
 from reports.figures.network import sector_map
 from reports.figures.network import sinr_and_throughput as sinr
+from reports.styling.figure_style import SCREEN
 
 HEX = """
 name: net
@@ -142,6 +145,14 @@ def test_distributions_of_sinr_and_throughput(network, two_schemes, drawn):
     assert right.lines[0].get_xdata() == approx(np.r_[rates[0], rates] / 1e6)
     rows = sinr.sinr_and_throughput_table([scheme, *two_schemes]).rows
     assert len(rows) == 2 * 101 and ("joint", "sinr_db", 0.5, 6.0) in rows
+
+
+def test_distributions_have_the_scales_that_a_report_asks_for(network):
+    """A ratio in dB is logarithmic already, and may be negative."""
+    look = replace(SCREEN, x_scale="log", y_scale="log")
+    panels = sinr.sinr_and_throughput([with_sinr(network)], look).axes
+    scales = [(panel.get_xscale(), panel.get_yscale()) for panel in panels]
+    assert scales == [("linear", "log"), ("log", "log")]
 
 
 def test_the_report_draws_the_map_in_place_of_the_star(network, two_schemes):
