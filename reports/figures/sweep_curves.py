@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from edgesim.results.flat_scenario import NONE
 from edgesim.scenario.units import parse
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme, at_middle_value
-from reports.run_data.statistics.metrics import ACCURACY, LATENCY, METRICS, PRUNING, Metric
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, PRUNING, Metric
 from reports.run_data.statistics.seed_intervals import Estimate, estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import (
@@ -200,7 +200,7 @@ def _styles(schemes: list[Scheme], lines: list[SweepLine], style: FigureStyle) -
 
 def sweep_table(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric) -> Table:
     """One line per scheme: its swept values, the mean over seeds with its 95 % interval, and n."""
-    show = decimals(2, metric.scale) if metric in METRICS else significant(4)
+    show = decimals(2, metric.scale) if metric.unit == "%" else significant(4, metric.scale)
     columns = (
         Column("scheme", "Scheme", number=False),
         *(Column(key.column, key.title, lambda value: f"{value:g}") for key in keys),

@@ -13,7 +13,7 @@ from reports.figures import sweep_curves as swept
 from reports.report_options import ReportOptions
 from reports.run_data.given_runs import schemes_of
 from reports.run_data.scheme_grouping import few_schemes, load_schemes, swept_keys
-from reports.run_data.statistics.metrics import ACCURACY, LATENCY, PRUNING
+from reports.run_data.statistics.metrics import ACCURACY, ENERGY, LATENCY, PRUNING
 from reports.run_data.statistics.seed_intervals import Estimate
 from reports.styling import figure_style as style
 
@@ -104,6 +104,15 @@ def test_the_data_of_a_figure_has_the_keys_the_interval_and_n(swept_schemes):
         f"liu,10.0,15.0,{table.rows[0][3]!r},,2",
     ]
     assert table.rows[0][3] == approx(0.205)
+
+
+def test_small_joules_keep_their_digits_in_the_data_of_a_figure(tmp_path, write_run):
+    """1.234 mJ a round was shown as 0.00."""
+    for band in (10, 20):
+        write_run(tmp_path / "runs" / str(band), bandwidth=f"{band} MHz", energy_j=1.234e-3)
+    schemes = schemes_of(tmp_path / "runs")
+    table = swept.sweep_table(schemes, swept_keys(schemes), ENERGY)
+    assert [row[2] for row in table.cells()] == ["0.001234"] * 2
 
 
 def test_a_line_at_none_says_so_beside_lines_at_numbers(tmp_path, write_run):
