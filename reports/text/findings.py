@@ -16,6 +16,7 @@ from reports.run_data.statistics.seed_intervals import (
     estimate,
     final_accuracy,
 )
+from reports.styling.number_formats import percent_of_rare
 from reports.text.number_text import (
     SPACE,
     accuracy_text,
@@ -23,7 +24,6 @@ from reports.text.number_text import (
     is_known,
     list_text,
     milliseconds,
-    percent,
 )
 
 OVERLAP = ", in no order, as 95 % intervals overlap"
@@ -113,7 +113,8 @@ def _gap_text(scheme: Scheme) -> str:
 def _sentence(gap: ThresholdGap) -> str:
     limit, mean = milliseconds(gap.threshold_s), milliseconds(gap.mean_s)
     if gap.above:
-        who = "all rounds" if gap.above == 1 else f"{percent(gap.above)} of the rounds"
+        share = f"{percent_of_rare()(gap.above)}{SPACE}%"
+        who = "all rounds" if gap.above == 1 else f"{share} of the rounds"
         longest = milliseconds(gap.most_s)
         return (
             f"{who} take longer than {limit}; mean {mean} ({_over(gap.mean_s, gap)}), "

@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 import pytest
 
 from reports.run_data.scheme_grouping import load_schemes
@@ -114,6 +115,15 @@ def test_leaving_the_threshold_is_said_by_how_much(tmp_path, write_run):
         "fedavg: all rounds take longer than 25.0 ms; mean 100.0 ms (+300 %), "
         "longest 100.0 ms (+300 %).",
     ]
+
+
+def test_a_rare_round_beyond_the_threshold_is_not_none(scheme_of):
+    one = scheme_of()
+    many = pd.concat([one.first.rounds] * 1000, ignore_index=True)
+    many.loc[7, "latency_s"] = 0.030
+    object.__setattr__(one.first, "rounds", many)
+    (note,) = findings.threshold_notes([one])
+    assert note.startswith("joint: 0.03\u00a0% of the rounds take longer than 25.0\u00a0ms;")
 
 
 def test_versions_of_overlapping_jobs_are_not_held_against_the_threshold(overlapping):
