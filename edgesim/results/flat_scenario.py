@@ -89,7 +89,10 @@ def _is_given(key: str, flats: Sequence[FlatScenario]) -> bool:
 
 def unit_of(key: str) -> str:
     """The SI unit of a key in the schema; KeyError for a key that the schema does not know."""
-    return _documented()[_without_positions(key)].unit
+    info = _info(key)
+    if info is None:
+        raise KeyError(key)
+    return info.unit
 
 
 def possible_units(key: str) -> list[str]:
@@ -110,7 +113,7 @@ def usual_level(key: str, unit: str) -> str | None:
         key: dotted.
         unit: one of `possible_units`.
     """
-    info = _documented().get(_without_positions(key))
+    info = _info(key)
     in_decibel = info is not None and " dBm" in info.example
     return next(iter(DIMENSIONS[unit].levels)) if in_decibel else None
 
@@ -120,8 +123,12 @@ def _documented() -> dict[str, KeyInfo]:
     return {info.key: info for info in all_keys()}
 
 
-def _without_positions(key: str) -> str:
-    return re.sub(r"\.\d+(?=\.|$)", "", key)
+def _info(key: str) -> KeyInfo | None:
+    """What the schema says of a key, or of one in a scheme: schemes.LABEL.rounds is rounds."""
+    words = key.split(".")
+    inner = (".".join(words[n:]) for n in range(2, len(words)) if words[0] == "schemes")
+    known = (_documented().get(re.sub(r"\.\d+(?=\.|$)", "", each)) for each in (key, *inner))
+    return next(filter(None, known), None)
 
 
 def si_column(key: str, texts: Iterable[str | None]) -> tuple[list[Any], str]:

@@ -45,6 +45,8 @@ def test_units_come_from_the_schema_whatever_the_position():
         ("rounds", ["10", "20"], [10, 20], ""),
         ("rounds", ["10", str(2**63), "1" + 399 * "0"], [10, 2.0**63, math.inf], ""),
         ("learning.method.lr", ["0.1", "1e-3"], [0.1, 0.001], ""),
+        ("schemes.joint.budget.latency_threshold", ["15ms", None], [0.015, None], "s"),
+        ("schemes.v1.5.devices.0.tx_power", ["20 dBm", "1 W"], [0.1, 1.0], "W"),
     ],
 )
 def test_values_of_a_key_are_numbers_in_si_with_one_unit(key, texts, values, unit):
