@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from edgesim.errors import ResultsError
-from edgesim.results.sweep_file import DONE, point_folder, point_name, sweep_points
+from edgesim.results.sweep_file import DONE, INFEASIBLE, point_folder, point_name, sweep_points
 from edgesim.scenario.base_file import base_of, read_with_base
 from edgesim.scenario.documents.document import Document, key_path
 from edgesim.scenario.documents.layers import lay_over
@@ -79,8 +79,10 @@ def choose(sweep: Path) -> list[Choice]:
     for point in sweep_points(sweep):
         if point.get("status") != DONE:
             name, status = point_name(point), point.get("status")
+            again = status != INFEASIBLE  # which it would be again
+            cure = "run the sweep again" if again else "leave its values out"
             raise ResultsError(
-                f"{sweep}: {name} is {status}; --select needs every point, so run the sweep again."
+                f"{sweep}: {name} is {status}; --select needs every point, so {cure}."
             )
         values = tuple((point.get("values") or {}).items())
         of_scheme = scores.setdefault(str(point["label"]), {})

@@ -72,6 +72,10 @@ def test_what_cannot_be_chosen_from(tmp_path):
     with pytest.raises(ResultsError, match=r"has no validation_accuracy; its targets are real num"):
         choose(sweep)
     listed = json.loads((sweep / "sweep.json").read_text())
+    listed["points"][0]["status"] = "infeasible"
+    (sweep / "sweep.json").write_text(json.dumps(listed))
+    with pytest.raises(ResultsError, match=r"is infeasible; .* leave its values out\.$"):
+        choose(sweep)  # running it again would end in the same way
     listed["points"][0]["status"] = "failed"
     (sweep / "sweep.json").write_text(json.dumps(listed))
     with pytest.raises(ResultsError, match=r"a: learning.method.lr=0.1 is failed; --select needs"):
