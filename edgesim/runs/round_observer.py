@@ -59,7 +59,9 @@ class Recorder(Observer):
         self.progress, self.detours = progress or (lambda event: None), detours
         self.warnings = list(warnings)
         self.evaluate_s = 0.0
-        self._accuracy: float | None = None  # the last that is known, for listings
+        known = [each for each in log.columns("rounds")["accuracy"] if not math.isnan(each)]
+        # the last one, for listings
+        self._accuracy: float | None = float(known[-1]) if known else None
         self._diverged = bool(self.divergence())  # in a resumed run perhaps before
         times_s = log.columns("rounds")["time_s"]
         self._before_s = float(times_s[-1]) if len(times_s) else 0.0  # end of the last round

@@ -7,8 +7,9 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.errors import EdgesimError
+from edgesim.results.run_listing import list_runs
 from edgesim.verification.verify import verify
-from tests.edgesim.resumed_runs import assert_resumed
+from tests.edgesim.resumed_runs import KilledError, assert_resumed, killed_after
 
 TRAINED = (
     "learning={dataset: digits, partition: {kind: iid}, samples_per_device: 10, model: mlp, "
@@ -29,6 +30,15 @@ def test_evaluations_follow_the_multiples_of_a_time(scenario):
     passed[-1] = True
     assert (run.rounds.accuracy.notna().to_numpy() == passed).all()
     assert 1 < passed.sum() < 9
+
+
+def test_a_resumed_run_is_listed_with_the_last_accuracy_from_before(scenario, tmp_path):
+    given = scenario(TRAINED, "rounds=6", "evaluate={every: 2}")
+    for version in (1, 2):  # evaluated after version 1, and not after 2
+        with pytest.raises(KilledError):
+            simulate(given, out=tmp_path / "run", progress=killed_after(version))
+        (listed,) = list_runs(tmp_path)
+        assert listed.rounds == version + 1 and listed.accuracy is not None
 
 
 @pytest.mark.parametrize("more", [[], [TRAINED]], ids=["arrays", "trained"])
