@@ -60,15 +60,20 @@ def named_schemes(schemes: list[Scheme], names: Mapping[str, str]) -> list[Schem
 
     Raises:
         AbsentNameError: a label that no scheme has.
+        UnfitOptionError: a scheme that is named by itself and with its series.
     """
     if not names:
         return schemes
-    chosen = []
+    chosen, named = [], set[Scheme]()
     for label, name in names.items():
         own = [scheme for scheme in schemes if label in (scheme.label, scheme.series)]
         if not own:
             known = dict.fromkeys(x for scheme in schemes for x in (scheme.series, scheme.label))
             raise AbsentNameError("schemes", [label], list(known))
+        if again := [scheme.label for scheme in own if scheme in named]:
+            problem = f"names {again[0]} twice, by itself and with its series; name it once."
+            raise UnfitOptionError("schemes", problem)
+        named |= set(own)
         chosen += [_renamed(scheme, label, name) for scheme in own]
     return chosen
 

@@ -9,7 +9,7 @@ from reports.figure_catalog import report_figures
 from reports.interactive.chart_data import chart_data
 from reports.run_data.given_runs import schemes_of
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
-from reports.run_data.scheme_selection import sliced_schemes
+from reports.run_data.scheme_selection import UnfitOptionError, named_schemes, sliced_schemes
 from reports.text.sweep_tables import sweep_pivots
 
 
@@ -51,6 +51,15 @@ def test_transmit_powers_are_levels_in_names_and_slices(tmp_path, write_run, ask
     assert [scheme.point for scheme in schemes] == [f"tx power {n} dBm" for n in (10, 13, 20)]
     (kept,) = sliced_schemes(schemes, {"tx_power": asked})
     assert kept.values["devices.0.tx_power"] == "13 dBm"
+
+
+def test_a_scheme_that_is_named_by_itself_and_with_its_series_stands_twice(swept_schemes):
+    label = "liu (bandwidth 10 MHz, latency threshold 15 ms)"
+    for names in ({"liu": "Liu", label: "x"}, {label: "x", "liu": "Liu"}):
+        with pytest.raises(UnfitOptionError, match=r"schemes names liu .bandwidth 10 MHz.* twice"):
+            named_schemes(swept_schemes, names)
+    (one, *rest) = named_schemes(swept_schemes, {label: "x", "fedavg": "F"})
+    assert one.label == "x" and len(rest) == 6
 
 
 def test_a_slice_at_a_number_leaves_out_what_has_none_there(tmp_path, write_run):
