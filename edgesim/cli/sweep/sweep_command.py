@@ -22,9 +22,10 @@ from edgesim.cli.options import (
     Selection,
     WriteTensorBoard,
     exit_on_error,
+    print_error,
     scenario_file,
 )
-from edgesim.errors import COMMAND_LINE, ScenarioError
+from edgesim.errors import COMMAND_LINE, ResultsError, ScenarioError
 from edgesim.stop_signals import cleanup_on_stop
 
 if TYPE_CHECKING:
@@ -140,7 +141,12 @@ def sweep(
         _run_points(folder, start, options, quiet, reuse, not keep_going, tensorboard)
         print_end(folder, time.monotonic() - start_s, quiet)
         if select:
-            select_and_print(folder)
+            try:
+                select_and_print(folder)
+            except ResultsError as problem:
+                print_error(problem)
+                _exit_by_status(folder)  # of points, if they are why
+                raise typer.Exit(ExitCode.bad_input) from None
     _exit_by_status(folder)
 
 

@@ -9,6 +9,7 @@ from edgesim.cli.app import app
 from edgesim.cli.sweep.chosen_values import grid_in_words
 from edgesim.results.best_validation import Candidate, Choice
 from edgesim.scenario.loader import expand
+from edgesim.sweep.workers.point_task import ENDED, PointOutcome, WorkerEvent
 
 SCENARIO = """\
 name: chosen
@@ -69,6 +70,25 @@ def test_without_samples_held_out_nothing_is_run(tmp_path, monkeypatch):
     result = command("--select", "best-validation")
     assert (result.exit_code, Path("runs").exists()) == (2, False)
     assert "--select needs samples that are held out; add learning.validation=0.2" in result.output
+
+
+@pytest.mark.parametrize(("status", "code"), [("failed", 1), ("infeasible", 3)])
+def test_points_that_are_not_done_end_it_with_the_exit_code_of_a_sweep(
+    tmp_path, monkeypatch, status, code
+):
+    """It was 2 for each, as for bad input."""
+    from tests.edgesim.sweep.conftest import InProcessWorkers
+
+    class Refused(InProcessWorkers):
+        def events(self, timeout_s):
+            yield WorkerEvent(ENDED, self.tasks.pop().id, PointOutcome(status, "no luck"))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("edgesim.sweep.workers.local_workers.LocalWorkers", Refused)
+    Path("scenario.yaml").write_text(SCENARIO)
+    result = command("learning.validation=0.2", "--only", "averaged", "--select", "best-validation")
+    assert f"lr=0.001 is {status}; --select needs every point" in result.stderr
+    assert result.exit_code == code
 
 
 def test_one_value_tried_is_printed_alone():
