@@ -38,7 +38,7 @@ def participation(schemes: list[Scheme], style: FigureStyle) -> Figure:
     panel = figure.subplots()
     most = max(map(len, counts))
     for i, (scheme, each) in enumerate(zip(schemes, counts, strict=True)):
-        share = each / max(each.sum(), 1.0) * 100
+        share = each / (each.sum() or 1.0) * 100
         look, fair = styles[scheme.label], seed_mean(scheme, jain_of)
         label: dict[str, Any] = {"label": wrap(f"{scheme.label}: {fair:.3f}")}
         if most <= MOST_WITH_MARKERS:
@@ -73,7 +73,7 @@ def participation_table(schemes: list[Scheme]) -> Table:
     rows = []
     for scheme in schemes:
         each, fair = updates_per_device(scheme), seed_mean(scheme, jain_of)
-        share = each / max(each.sum(), 1.0)
+        share = each / (each.sum() or 1.0)
         rows += [
             (scheme.label, fair, k, *row)
             for k, row in enumerate(zip(each.tolist(), share.tolist(), strict=True))

@@ -8,6 +8,7 @@ from pytest import approx
 from reports.figure_catalog import report_figures
 from reports.figures import round_latency
 from reports.figures.clocks import job_timeline, participation, staleness
+from reports.run_data.scheme_grouping import load_schemes
 
 
 def test_the_window_is_four_median_jobs_before_the_end(overlapping):
@@ -138,3 +139,13 @@ def test_the_numbers_along_an_axis_of_jobs_are_whole(overlapping, drawn, monkeyp
     panel = drawn(staleness.staleness, [overlapping]).axes[0]
     ticks = panel.get_xticks().tolist()
     assert len(ticks) > 1 and all(tick.is_integer() for tick in ticks)
+
+
+def test_shares_of_few_used_updates_add_up_to_one(tmp_path, write_run):
+    """Of two seeds one has one used update, half a one on average: it is all that was used."""
+    (scheme,) = load_schemes([write_run(tmp_path / str(seed), seed=seed) for seed in (0, 1)])
+    for run, used in zip(scheme.runs, (1, 0), strict=True):
+        rows = len(run.device_rounds)
+        run.device_rounds["status"] = ["arrived"] * used + ["failed"] * (rows - used)
+    shares = [row[4] for row in participation.participation_table([scheme]).rows]
+    assert shares == [1.0, 0.0]
