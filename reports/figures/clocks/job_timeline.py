@@ -63,6 +63,8 @@ def job_keys(run: FinishedRun) -> list[str]:
 def job_lengths_s(run: FinishedRun) -> np.ndarray:
     """Seconds from the start to the end of every job [jobs]."""
     spans = run.spans[run.spans["phase"] != "idle"]
+    if numbers_jobs(run):
+        spans = spans[spans["job"] >= 0]  # an absence belongs to none
     of_jobs = spans.groupby(job_keys(run))
     return (of_jobs["end_s"].max() - of_jobs["start_s"].min()).to_numpy()
 

@@ -1,6 +1,7 @@
 """Figures of clocks whose jobs overlap, from a run whose numbers can be worked out by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from pytest import approx
@@ -149,3 +150,12 @@ def test_shares_of_few_used_updates_add_up_to_one(tmp_path, write_run):
         run.device_rounds["status"] = ["arrived"] * used + ["failed"] * (rows - used)
     shares = [row[4] for row in participation.participation_table([scheme]).rows]
     assert shares == [1.0, 0.0]
+
+
+def test_an_absence_is_no_job(overlapping):
+    """Device 0 is off, and repaired later: not one job from the start to the end of the run."""
+    off = {"round": 0, "device": 0, "phase": ["off", "repair"], "job": -1}
+    off = pd.DataFrame({**off, "start_s": [0.0, 3.5], "end_s": [0.5, 4.0]})
+    spans = pd.concat([overlapping.first.spans, off], ignore_index=True)
+    object.__setattr__(overlapping.first, "spans", spans)
+    assert job_timeline.job_lengths_s(overlapping.first) == approx([0.75] * 8)
