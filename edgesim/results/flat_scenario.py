@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -148,6 +149,10 @@ def si_column(key: str, texts: Iterable[str | None]) -> tuple[list[Any], str]:
         values = [None if text in (None, NONE) else _number(text, unit) for text in texts]
         if [value is not None for value in values] == known:
             return values, unit
+    # of keys that take plain numbers or quantities, as evaluate.every takes rounds or a time
+    for unit in DIMENSIONS if any(known) and possible_units(key) == [""] else ():
+        with suppress(UnitError):
+            return [None if text in (None, NONE) else parse(text, unit) for text in texts], unit
     return texts, ""
 
 

@@ -47,6 +47,8 @@ def test_units_come_from_the_schema_whatever_the_position():
         ("learning.method.lr", ["0.1", "1e-3"], [0.1, 0.001], ""),
         ("schemes.joint.budget.latency_threshold", ["15ms", None], [0.015, None], "s"),
         ("schemes.v1.5.devices.0.tx_power", ["20 dBm", "1 W"], [0.1, 1.0], "W"),
+        ("evaluate.every", ["60 s", "2min", None], [60.0, 120.0, None], "s"),
+        ("evaluate.every", ["1", "5"], [1, 5], ""),
     ],
 )
 def test_values_of_a_key_are_numbers_in_si_with_one_unit(key, texts, values, unit):
@@ -58,6 +60,7 @@ def test_values_of_a_key_are_numbers_in_si_with_one_unit(key, texts, values, uni
     ("key", "texts"),
     [
         ("network.noise", ["-110 dBm", "-170 dBm/Hz"]),  # a power and a density
+        ("evaluate.every", ["5", "60 s"]),  # rounds and a time
         ("learning.method.rho_max", ["0.5", "auto"]),
         ("allocation.solver", ["kkt", "equal"]),
         ("devices.0.cpu.frequency", ["3 GHz", "{uniform: [1 GHz, 3 GHz]}"]),
