@@ -55,10 +55,19 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
         raise ResultsError("Some of these runs are kept in memory and some in folders; plot apart.")
     if kept:
         return group_runs(kept, [run.folder.resolve() for run in kept])  # as they are given
-    found = find_runs(places)
+    found = _given_alone(find_runs(places), given)
     if not found.finished:
         raise ResultsError(nothing_to_report(places, missing_runs(found)))
     return found_schemes(found)
+
+
+def _given_alone(found: RunFolders, given: list[Any]) -> RunFolders:
+    """Without the runs that lie beside those of loaded results, as those of an earlier sweep."""
+    loaded = [one for one in given if hasattr(one, "folders")]
+    if len(loaded) < len(given):  # other folders may hold them
+        return found
+    kept = {folder.resolve() for one in loaded for folder in one.folders}
+    return found._replace(finished=[each for each in found.finished if each.resolve() in kept])
 
 
 def found_schemes(found: RunFolders) -> list[Scheme]:

@@ -2,6 +2,7 @@
 
 import gc
 import importlib.metadata
+import json
 import tomllib
 from functools import partial
 from pathlib import Path
@@ -250,3 +251,15 @@ def test_a_report_from_python(two_runs, tmp_path):
     page = plot.report(two_runs, {"figures": "cdf"}, tmp_path / "out")
     assert page == tmp_path / "out" / "index.html"
     assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {"cdf"}
+
+
+def test_loaded_results_are_drawn_without_the_runs_beside_them(write_sweep):
+    """A sweep was repeated without seed 1, whose run is still there: no part of its results."""
+    sweep = write_sweep(thresholds=("15 ms",), bands=("10 MHz",))
+    content = json.loads((sweep / "sweep.json").read_text())
+    content["points"] = [point for point in content["points"] if point["seed"] == 0]
+    (sweep / "sweep.json").write_text(json.dumps(content))
+    results = edgesim.load_sweep(sweep)
+    assert results.points["seed"].tolist() == [0, 0]
+    ends = [line.get_ydata()[-1] for line in results.plot().lines]
+    assert ends == approx([20.0, 10.0])  # liu and fedavg, of seed 0 alone
