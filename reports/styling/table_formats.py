@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,9 @@ from typing import Any
 from reports.run_data.statistics.seed_intervals import ROUNDING, overlap
 from reports.styling.latex_text import DASH, latex_bold, latex_row, latex_text, one_line
 from reports.styling.number_formats import MEAN_COUNT, THIN, NumberFormat, shortest
+
+# what ends a cell, or is emphasis, code or HTML; an underscore within a word is none
+MARKDOWN = re.compile(r"[\\|*`<]|(?<!\w)_|_(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -138,12 +142,12 @@ class Table:
         kept, best = self.filled(), self.best()
         titles = [self.columns[i].title for i in kept]
         rule = ["---:" if self.columns[i].number else "---" for i in kept]
+        texts = [[(i, _markdown(cells[i])) for i in kept] for cells in self.cells()]
         rows = [
-            [f"**{cells[i]}**" if (r, i) in best else cells[i] for i in kept]
-            for r, cells in enumerate(self.cells())
+            [f"**{text}**" if (r, i) in best else text for i, text in row]
+            for r, row in enumerate(texts)
         ]
-        every = [titles, rule, *rows]
-        lines = ["| " + " | ".join(map(_markdown, row)) + " |" for row in every]
+        lines = [f"| {' | '.join(row)} |" for row in ([*map(_markdown, titles)], rule, *rows)]
         return "\n".join([" ".join(self.caption.split()), "", *lines]) + "\n"
 
     def latex(self) -> str:
@@ -175,7 +179,7 @@ class Table:
 
 
 def _markdown(text: str) -> str:
-    return one_line(text).replace("|", "\\|")
+    return MARKDOWN.sub(r"\\\g<0>", one_line(text))
 
 
 def _with_half(text: str, mean: float, half: float) -> str:

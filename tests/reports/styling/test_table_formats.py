@@ -20,6 +20,20 @@ def test_a_bar_is_one_in_the_default_encoding_of_latex_too():
     assert latex_text("a|b < c") == r"a\textbar{}b \textless{} c"
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("*ours* <b> `x`", r"\*ours\* \<b> \`x\`"),
+        ("_ours_ fed_avg", r"\_ours\_ fed_avg"),
+        ("a\\|b", r"a\\\|b"),
+    ],
+)
+def test_a_name_in_markdown_is_the_text_that_it_is(scheme_of, name, text):
+    """Emphasis, code and HTML would take its signs; an underscore within a word is none."""
+    row = tables.cost_table([scheme_of(scheme=name)]).markdown().splitlines()[-1]
+    assert row.startswith(f"| {text} | 25.00 |")
+
+
 @pytest.mark.parametrize("name", ["[1] FedAvg", " [2]", "*joint", "*"])
 def test_no_latex_row_begins_with_what_the_end_of_the_row_before_it_takes(scheme_of, name):
     r"""After \\ and \midrule a [ begins a length; the star of \\* forbids a page break."""
