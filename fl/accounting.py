@@ -182,8 +182,8 @@ def slot_flops(
     if first is None:
         return
     for slot, part, changed in zip(slots, parts, changes, strict=True):
-        behind, here = slot.layer > first, slot.layer == first
-        by_activations = 1.0 - part.of_samples if behind else part.inner * here
+        behind, reaches = slot.layer > first, slot.layer == first or part.until > first
+        by_activations = 1.0 - part.of_samples if behind else part.inner * reaches
         multiplies = part.reached and part.kind in ("weight", "embedding")
         counted = changed + (by_activations if multiplies else 0)
         forward = accounting.forward(part)

@@ -7,7 +7,7 @@ model, the groups of units, and how often each weight is used; torch is not need
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
@@ -62,7 +62,13 @@ class Architecture:
     @cached_property
     def parts(self) -> tuple[LayerTensor, ...]:
         """One per slot of the layout."""
-        return tuple(part for parts, _ in self._wired for part in parts)
+        until = {
+            layer.borrows: place
+            for place, layer in enumerate(self.layers)
+            if isinstance(layer, TiedDecoder)
+        }
+        every = (part for parts, _ in self._wired for part in parts)
+        return tuple(replace(part, until=until.get(part.name, part.until)) for part in every)
 
     @property
     def in_layers(self) -> bool:

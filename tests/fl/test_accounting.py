@@ -242,3 +242,22 @@ def test_bits_of_a_mask(gamma, bits):
     assert mask_bits(430_500, share, "bitmap") == 430_500
     assert mask_bits(430_500, share, "seed") == 64
     assert mask_bits(430_500, share, "none") == 0
+
+
+@pytest.mark.filterwarnings("ignore:TF32")  # torch's, at the switch
+@pytest.mark.parametrize(("first", "fused"), [(0, 2), (1, 2), (2, 1), (3, 0)])
+def test_flops_of_a_tied_decoder_whatever_is_trained_first(first, fused):
+    """The gradient reaches the LSTM layers through the decoder, whose weights stand before them."""
+    model = build("reddit-lstm", (4,), 7, text=True)
+    trained = model.layout.where(lambda slot: slot.layer >= first)
+    leaves = [
+        v.clone().requires_grad_(bool(trained[s.slice].any()))
+        for v, s in zip(
+            model.layout.split(torch.zeros(model.layout.size)), model.layout.slots, strict=True
+        )
+    ]
+    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
+        model.forward(leaves, torch.zeros(2, 4, dtype=torch.int64)).sum().backward()
+    first_states = sum((2 * 4 * 256**2, 2 * 4 * 200**2)[-fused:]) if fused else 0
+    found = step_cost(model, trained, ~trained).flops - first_states
+    assert found == counter.get_total_flops() / 2

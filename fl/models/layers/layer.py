@@ -49,10 +49,12 @@ class LayerTensor:
         uses: how often a forward pass of one sample multiplies by (weights, embeddings) or adds
             (biases) each of its coordinates.
         spread: initial values are U(-spread, spread); or "ones", "zeros", "normal" (0, 1).
-        inner: share of its uses whose input is computed within its own layer.
+        inner: share of its uses whose input is computed within its own layer, or by later layers
+            that use it too.
         reached: the outputs depend on it; else no backward pass comes to it.
         of_samples: share of its uses whose input is made of the samples alone, as in the first
             layer and in another branch beside it: no gradient by it is taken.
+        until: place of the last layer that uses it, where several do.
     """
 
     name: str
@@ -65,6 +67,7 @@ class LayerTensor:
     inner: float = 0.0
     reached: bool = True
     of_samples: float = 0.0
+    until: int = 0
 
     def initial(self, rng: np.random.Generator) -> Array:
         """Initial values [size]."""

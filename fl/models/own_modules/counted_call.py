@@ -6,7 +6,7 @@ weights by their sizes; a module without weights of its own divides it among tho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +32,16 @@ class TracedParameter:
         shape: its dimensions.
         kind: weight | bias | norm | embedding (`fl.models.layout.Slot`).
         owner: name of the module whose call uses it.
-        place: twice that of the owner in the order in which modules are first called; of a
-            parameter beside modules one less than of the first that it changes the input of.
+        place: twice that of the owner in the order in which modules are first called, of several
+            owners the first; of a parameter beside modules one less than of the first that it
+            changes the input of.
         uses: how often a forward pass of one sample multiplies by, or adds, each coordinate.
         inner: share of its uses whose input is computed by its own module: of a layer that is
             called again with what it made, the later calls.
         rows: each of its rows feeds one output.
         reached: the outputs depend on it, so that a backward pass comes to it.
         of_samples: share of its uses whose input no parameter changes, as of a second branch.
+        until: as ``place``, of several owners the last.
     """
 
     name: str
@@ -52,6 +54,7 @@ class TracedParameter:
     rows: bool
     reached: bool
     of_samples: float
+    until: int
 
 
 class CountedCall:
@@ -122,16 +125,21 @@ class CountedCall:
         sizes = {n: p.numel() for n, p in module.named_parameters() if kinds[n] == "weight"}
         uses, names = dict.fromkeys(kinds, 0.0), {id(p): n for n, p in module.named_parameters()}
         every = {n: names[id(p)] for n, p in module.named_parameters(remove_duplicate=False)}
+        tied = self.tied(every)
+        # a decoder may multiply by what is looked up elsewhere
+        multiplied = sizes | {n: named[n].numel() for n in tied if kinds[n] == "embedding"}
         for owner, calls in self.calls.items():
             # tied weights count for every module that has them, and once in the model
             own = [
-                first for n, first in every.items() if first in sizes and self.caller(n) == owner
+                first
+                for n, first in every.items()
+                if first in multiplied and self.caller(n) == owner
             ]
             own = own or [name for name in sizes if not owner or name.startswith(f"{owner}.")]
             own = own or list(sizes)
             own = [name for name in own if name in reached] or own
             for name in own:
-                uses[name] += sum(calls) / sum(sizes[each] for each in own)
+                uses[name] += sum(calls) / sum(multiplied[each] for each in own)
         inputs = self.calls_behind(list(named.values()), x)
         found, seen = [], set[tuple[str, str]]()
         for name, each in module.named_parameters():
@@ -148,17 +156,21 @@ class CountedCall:
             of_samples = 0.0
             layer = module.get_submodule(owner) if is_parametrized(name) else self.holder(name)
             if kind == "weight" and isinstance(layer, SIMPLE):
-                inner = max(inner, self.share_of_own_outputs(owner, each, x))
+                inner = max(inner, self.share_of_own_outputs([owner], each, x))
                 plain = [not depends for called, depends in inputs if called == owner]
                 beside_it = (n for n in sizes if n == name or n.startswith(f"{tensor}."))
                 whole = sum(uses[n] * sizes[n] for n in beside_it)
                 of_samples = self.macs_of(owner, plain) / whole
             seen |= {(owner, tensor)} if kind == "weight" else set()
-            shape, place = tuple(each.shape), 2 * self.called(owner)
-            if any(is_below(other, owner) for other in self.place):
-                place = self.first_use(each, x)
+            owners = tied.get(name, [owner])
+            shape, places = tuple(each.shape), [2 * self.called(one) for one in owners]
+            place, until = min(places), max(places)
+            if len(owners) > 1:
+                inner = self.share_of_own_outputs(owners, each, x)
+            elif any(is_below(other, owner) for other in self.place):
+                place = until = self.first_use(each, x)
             rows = kind == "weight" and isinstance(self.holder(name), ROWS)
-            counts = uses[name], inner, rows, name in reached, of_samples
+            counts = uses[name], inner, rows, name in reached, of_samples, until
             found.append(TracedParameter(name, shape, kind, owner, place, *counts))
         return tuple(found)
 
@@ -167,13 +179,32 @@ class CountedCall:
         behind = (name for name, depends in self.calls_behind([parameter], x) if depends)
         return min((2 * self.called(name) - 1 for name in behind), default=2 * len(self.place))
 
-    def share_of_own_outputs(self, owner: str, weight: nn.Parameter, x: Tensor) -> float:
-        """Share of a layer's multiply-adds in calls whose input the layer itself has changed."""
-        macs = self.calls[owner]
+    def tied(self, every: Mapping[str, str]) -> dict[str, list[str]]:
+        """The layers and look-ups that share a parameter, where several that are called do.
+
+        Args:
+            every: each name of a parameter, and its first one.
+        """
+        owners = dict[str, list[str]]()
+        for name, first in every.items():
+            holder = self.holder(name)
+            owner, known = self.names[holder], owners.setdefault(first, [])
+            called = isinstance(holder, (*SIMPLE, *LOOKED_UP)) and owner in self.place
+            if called and owner not in known:  # a layer may have two names
+                known.append(owner)
+        return {first: known for first, known in owners.items() if len(known) > 1}
+
+    def share_of_own_outputs(self, owners: Sequence[str], weight: nn.Parameter, x: Tensor) -> float:
+        """Share of a weight's multiply-adds in calls whose input it has changed itself."""
+        macs = [each for owner in owners for each in self.calls[owner]]
         if len(macs) < 2 or not sum(macs):
             return 0.0
-        again = [depends for name, depends in self.calls_behind([weight], x) if name == owner]
-        return self.macs_of(owner, again) / sum(macs)
+        behind = self.calls_behind([weight], x)
+        again = (
+            self.macs_of(owner, [depends for name, depends in behind if name == owner])
+            for owner in owners
+        )
+        return sum(again) / sum(macs)
 
     def macs_of(self, owner: str, chosen: Sequence[bool]) -> float:
         """Multiply-adds of a sample in the chosen ones of a module's calls."""

@@ -116,6 +116,7 @@ class ModuleArchitecture(Architecture):
                 inner=p.inner,
                 reached=p.reached,
                 of_samples=p.of_samples,
+                until=p.until,
             )
             for p in self.trace.parameters
         )
