@@ -184,7 +184,7 @@ def _cause(scenario: Scenario, events: RoundEvents) -> Cause:
     """What most of the events follow from."""
     counts = events.counts
     most = max(counts, key=counts.__getitem__)  # of equals the first: the devices
-    rounds = ("rounds",), str(scenario.rounds), "write fewer rounds, or fewer devices"
+    rounds: Cause = ("rounds",), str(scenario.rounds), "write fewer rounds, or fewer devices"
     if scenario.tiers is not None and scenario.tiers.local_rounds > scenario.rounds:
         shown, hint = str(scenario.tiers.local_rounds), "write fewer local rounds, or fewer devices"
         rounds = ("tiers", "local_rounds"), shown, hint
