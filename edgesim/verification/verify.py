@@ -115,6 +115,10 @@ def check_sweep_table(sweep: Path) -> CheckResult:
         for key in recorded.select_dtypes(float).columns.intersection(derived.columns):
             if derived[key].dtype.kind == "O":
                 derived[key] = [si_column(key, [text])[0][0] for text in derived[key]]
+        # and texts of keys of schemes, or of times of evaluate.every
+        for key in derived.select_dtypes(float).columns.intersection(recorded.columns):
+            if recorded[key].dtype.kind == "O":
+                recorded[key] = pd.Series(si_column(key, recorded[key])[0], dtype=float)
         same = recorded.equals(derived)
     except Exception as error:  # pyarrow and pandas raise anything over a damaged file
         return CheckResult(POINTS, FAILED, one_line(f"{SWEEP_TABLE}: {error}"))

@@ -188,6 +188,20 @@ def test_an_older_table_with_noise_of_both_units_in_one_column_is_whole(static_s
         assert check_sweep(tmp_path)[-1].outcome == outcome
 
 
+@pytest.mark.slow
+def test_an_older_table_with_times_as_texts_is_whole(static_scenario, tmp_path):
+    times = "evaluate.every=60s,2min"
+    options = ["rounds=1", "--workers", "1", "--out", str(tmp_path), "--quiet"]
+    assert CliRunner().invoke(app, ["sweep", str(static_scenario), times, *options]).exit_code == 0
+    table = pd.read_parquet(tmp_path / "sweep.parquet")
+    assert table["evaluate.every"].tolist() == [60.0, 120.0]
+    for every, outcome in ((["60 s", "2 min"], PASSED), (["60 s", "3 min"], FAILED)):
+        table.assign(**{"evaluate.every": every}).to_parquet(
+            tmp_path / "sweep.parquet", index=False
+        )
+        assert check_sweep(tmp_path)[-1].outcome == outcome
+
+
 def test_a_place_without_runs_is_bad_input(tmp_path):
     result = invoke(tmp_path)
     assert result.exit_code == 2 and "No runs found in" in result.stderr
