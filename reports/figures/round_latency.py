@@ -28,6 +28,7 @@ from reports.styling.axes_and_legends import (
     legend,
     one_panel,
     set_scales,
+    show_whole_share,
     staggered,
     threshold_handles,
     threshold_label,
@@ -134,8 +135,9 @@ def latency_cdf(schemes: list[Scheme], style: FigureStyle) -> Figure:
     limits_s = thresholds_s(schemes)
     for limit_s in limits_s:
         panel.axvline(limit_s * scale, **THRESHOLD_LINE)
-    panel.set(xlabel=title, ylabel="share of rounds (%)", ylim=(-2, 104))
+    panel.set(xlabel=title, ylabel="share of rounds (%)")
     set_scales(panel, style, x="log" if _spans_decades(schemes) else "linear")
+    show_whole_share(panel)
     handles = threshold_handles(limits_s, style.units) if len(limits_s) <= 4 else ()
     legend(figure, panel, style, handles)
     return figure

@@ -165,7 +165,7 @@ def tied_keys(
 
 
 def at_middle_value(schemes: list[Scheme], key: SweptKey) -> tuple[list[Scheme], list[str]]:
-    """The schemes at the middle number of a key or without it, and its text.
+    """The schemes at the middle number of a key, or of a series without numbers, and its text.
 
     All schemes and no text where there are not two values.
     """
@@ -174,7 +174,12 @@ def at_middle_value(schemes: list[Scheme], key: SweptKey) -> tuple[list[Scheme],
     if len(values) < 2:
         return schemes, []
     middle = values[(len(values) - 1) // 2]
-    kept = [scheme for scheme in schemes if key.value_in(scheme.values) in (middle, None)]
+    with_number = {each.series for each in schemes if key.of(each.values) is not None}
+    kept = [
+        each
+        for each in schemes
+        if key.value_in(each.values) in (middle, None) or each.series not in with_number
+    ]
     return kept, [key.text(middle)]
 
 

@@ -194,6 +194,12 @@ def set_scales(panel: Axes, style: FigureStyle, x: str = "linear", y: str = "lin
         plain_log(panel.yaxis, panel.set_yscale)
 
 
+def show_whole_share(panel: Axes) -> None:
+    """From 0 to 100 % with a margin, unless a logarithm hides 0."""
+    if panel.get_yscale() == "linear":
+        panel.set_ylim(-2, 104)
+
+
 def draw_seeds(panel: Axes, x: np.ndarray, y: np.ndarray, colour: str) -> None:
     """Dots of single seeds, in place of an interval that so few of them do not give."""
     panel.plot(x, y, ls="none", marker=".", ms=rcParams["lines.markersize"], color=colour, mew=0)

@@ -15,7 +15,7 @@ from reports.styling.latex_text import DASH, latex_bold, latex_row, latex_text, 
 from reports.styling.number_formats import MEAN_COUNT, THIN, NumberFormat, shortest
 
 # what ends a cell, or is emphasis, code or HTML; an underscore within a word is none
-MARKDOWN = re.compile(r"[\\|*`<]|(?<!\w)_|_(?!\w)")
+MARKDOWN = re.compile(r"[\\|*`<]|(?<![^\W_])_|_(?![^\W_])")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from reports.run_data.scheme_grouping import Scheme
-from reports.styling.axes_and_legends import legend, set_scales, two_panels, wrap
+from reports.styling.axes_and_legends import (
+    legend,
+    set_scales,
+    show_whole_share,
+    two_panels,
+    wrap,
+)
 from reports.styling.colours_and_markers import scheme_styles
 from reports.styling.figure_style import FigureStyle
 from reports.styling.table_formats import SCHEME, Column, Table
@@ -61,11 +67,13 @@ def sinr_and_throughput(schemes: list[Scheme], style: FigureStyle) -> Figure:
             look, share = styles[scheme.label], np.arange(1, len(values) + 1) / len(values) * 100
             line = look.line | {"marker": "", "label": wrap(scheme.label)}
             panel.step(np.r_[values[0], values], np.r_[0.0, share], where="post", **line)
-        panel.set(xlabel=title, ylim=(-2, 104))
+        panel.set_xlabel(title)
         if not style.wide or panel is panels[0]:
             panel.set_ylabel("share (%)")
     set_scales(panels[0], replace(style, x_scale="linear"))  # decibels are a logarithm already
     set_scales(panels[1], style)
+    for panel in panels:
+        show_whole_share(panel)
     legend(figure, panels[0] if len(schemes) > 1 else None, style)
     return figure
 

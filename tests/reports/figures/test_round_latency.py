@@ -34,6 +34,15 @@ def test_a_threshold_of_many_small_units_has_no_exponent(two_schemes):
     assert "threshold 25000 us" in right.get_legend_handles_labels()[1]
 
 
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_distribution_fills_its_panel_on_both_scales(two_schemes, scale):
+    """From -2 % on, a logarithmic axis begins at 10^-1000."""
+    look = replace(style.SCREEN, y_scale=scale)
+    with style.styled(look):
+        low, high = round_latency.latency_cdf(two_schemes, look).axes[0].get_ylim()
+    assert (low, high) == (-2, 104) if scale == "linear" else low > 0.1
+
+
 def test_versions_of_overlapping_jobs_have_no_line_of_the_threshold(drawn, overlapping):
     overlapping.first.summary["latency_threshold_s"] = 2.0  # of a job, from its dispatch on
     left, right = drawn(round_latency.latency_by_round, [overlapping]).axes

@@ -12,7 +12,12 @@ from reports.figure_catalog import report_figures
 from reports.figures import sweep_curves as swept
 from reports.report_options import ReportOptions
 from reports.run_data.given_runs import schemes_of
-from reports.run_data.scheme_grouping import few_schemes, load_schemes, swept_keys
+from reports.run_data.scheme_grouping import (
+    at_middle_value,
+    few_schemes,
+    load_schemes,
+    swept_keys,
+)
 from reports.run_data.statistics.metrics import ACCURACY, ENERGY, LATENCY, PRUNING
 from reports.run_data.statistics.seed_intervals import Estimate
 from reports.styling import figure_style as style
@@ -149,6 +154,24 @@ def test_lines_held_at_the_middle_of_a_key_leave_out_what_has_none_there(tmp_pat
     assert [(line.label, line.x) for line in lines] == [(name, [10.0, 20.0]) for name in "abc"]
     few, _ = few_schemes(schemes, keys)
     assert {scheme.values["budget.latency_threshold"] for scheme in few} == {"15 ms"}
+
+
+def test_a_scheme_that_has_no_number_of_a_key_at_all_stays_beside_lines_held_at_one(
+    tmp_path, write_run
+):
+    """FedAvg without a threshold, beside schemes that sweep it."""
+    runs = [*itertools.product("ab", ("15 ms", "20 ms"), (10, 20)), ("fedavg", "none", 10)]
+    for scheme, limit, band in [*runs, ("fedavg", "none", 20)]:
+        write_run(
+            tmp_path / "runs" / f"{scheme}-{limit}-{band}",
+            scheme=scheme,
+            bandwidth=f"{band} MHz",
+            extra=f"budget: {{latency_threshold: {limit}}}",
+        )
+    schemes = schemes_of(tmp_path / "runs")
+    (limit,) = (key for key in swept_keys(schemes) if key.name == "latency threshold")
+    kept, _ = at_middle_value(schemes, limit)
+    assert [scheme.series for scheme in kept] == ["a", "a", "b", "b", "fedavg", "fedavg"]
 
 
 @pytest.mark.parametrize(("metric", "whole"), [(ACCURACY, 100.0), (PRUNING, 1.0)])

@@ -25,6 +25,7 @@ def test_a_bar_is_one_in_the_default_encoding_of_latex_too():
     [
         ("*ours* <b> `x`", r"\*ours\* \<b> \`x\`"),
         ("_ours_ fed_avg", r"\_ours\_ fed_avg"),
+        ("__init__", r"\_\_init\_\_"),
         ("a\\|b", r"a\\\|b"),
     ],
 )

@@ -153,6 +153,7 @@ def test_distributions_have_the_scales_that_a_report_asks_for(network):
     panels = sinr.sinr_and_throughput([with_sinr(network)], look).axes
     scales = [(panel.get_xscale(), panel.get_yscale()) for panel in panels]
     assert scales == [("linear", "log"), ("log", "log")]
+    assert all(panel.get_ylim()[0] > 0.1 for panel in panels)  # not all curves as one line
 
 
 def test_the_report_draws_the_map_in_place_of_the_star(network, two_schemes):
