@@ -137,16 +137,22 @@ def test_a_line_at_none_says_so_beside_lines_at_numbers(tmp_path, write_run):
     ]  # fmt: skip
 
 
-def test_lines_held_at_the_middle_of_a_key_leave_out_what_has_none_there(tmp_path, write_run):
-    """Three schemes at 15 ms, 20 ms and none are nine lines: one of each is left."""
-    for scheme, limit, band in itertools.product("abc", ("none", "15 ms", "20 ms"), (10, 20)):
+def schemes_at(runs, tmp_path, write_run):
+    """Schemes with runs at (scheme, threshold, MHz)."""
+    for scheme, limit, band in runs:
         write_run(
             tmp_path / "runs" / f"{scheme}-{limit}-{band}",
             scheme=scheme,
             bandwidth=f"{band} MHz",
             extra=f"budget: {{latency_threshold: {limit}}}",
         )
-    schemes = schemes_of(tmp_path / "runs")
+    return schemes_of(tmp_path / "runs")
+
+
+def test_lines_held_at_the_middle_of_a_key_leave_out_what_has_none_there(tmp_path, write_run):
+    """Three schemes at 15 ms, 20 ms and none are nine lines: one of each is left."""
+    runs = itertools.product("abc", ("none", "15 ms", "20 ms"), (10, 20))
+    schemes = schemes_at(runs, tmp_path, write_run)
     keys = swept_keys(schemes)
     (band,) = (key for key in keys if key.name == "bandwidth")
     lines, chosen = swept.sweep_lines(schemes, keys, band, LATENCY)
@@ -161,14 +167,7 @@ def test_a_scheme_that_has_no_number_of_a_key_at_all_stays_beside_lines_held_at_
 ):
     """FedAvg without a threshold, beside schemes that sweep it."""
     runs = [*itertools.product("ab", ("15 ms", "20 ms"), (10, 20)), ("fedavg", "none", 10)]
-    for scheme, limit, band in [*runs, ("fedavg", "none", 20)]:
-        write_run(
-            tmp_path / "runs" / f"{scheme}-{limit}-{band}",
-            scheme=scheme,
-            bandwidth=f"{band} MHz",
-            extra=f"budget: {{latency_threshold: {limit}}}",
-        )
-    schemes = schemes_of(tmp_path / "runs")
+    schemes = schemes_at([*runs, ("fedavg", "none", 20)], tmp_path, write_run)
     (limit,) = (key for key in swept_keys(schemes) if key.name == "latency threshold")
     kept, _ = at_middle_value(schemes, limit)
     assert [scheme.series for scheme in kept] == ["a", "a", "b", "b", "fedavg", "fedavg"]
