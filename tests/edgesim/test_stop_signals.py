@@ -1,5 +1,6 @@
 """A signal at any moment ends a command with one sentence and its exit code, and leaves nobody."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -137,7 +138,8 @@ def test_a_sweep_ends_with_its_workers(started, tmp_path, number, send, moment):
     process = started("sweep", "endless.yaml", "seed=1,2", "--workers", "2", "--out", "s")
     wait_for(lambda: moment(process, tmp_path), process)
     workers = set(of_session(process.pid)) - {process.pid}
-    assert all(has(pid, "SigBlk", signal.SIGINT) or has(pid, "SigIgn", 2) for pid in workers)
+    of_terminal = itertools.product(workers, (signal.SIGINT, signal.SIGHUP))
+    assert all(has(pid, "SigBlk", each) or has(pid, "SigIgn", each) for pid, each in of_terminal)
     send(process.pid, number)
     code, complaint = ended(process)
     assert code == 128 + number and complaint.count("\n") == 1, complaint

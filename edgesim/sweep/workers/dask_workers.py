@@ -18,7 +18,7 @@ from queue import Empty, Queue
 from typing import Any
 
 from edgesim.errors import RunError
-from edgesim.sweep.workers.local_workers import interrupts_blocked, worker_environment
+from edgesim.sweep.workers.local_workers import terminal_signals_blocked, worker_environment
 from edgesim.sweep.workers.point_task import (
     DIED,
     ENDED,
@@ -70,7 +70,8 @@ class DaskWorkers:
         self._scheduler, self._report = scheduler, report
         self._longest_wait_s = longest_wait_s
         try:
-            with worker_environment(), interrupts_blocked() if scheduler is None else nullcontext():
+            blocked = terminal_signals_blocked() if scheduler is None else nullcontext()
+            with worker_environment(), blocked:
                 self._client = dask_client(scheduler, count)
         except LearningError as error:
             raise RunError(str(error)) from error

@@ -83,7 +83,7 @@ class LocalWorkers:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs,), daemon=False)
-        with worker_environment(), interrupts_blocked(), process_starts():
+        with worker_environment(), terminal_signals_blocked(), process_starts():
             process.start()
         theirs.close()
         self._workers.append(WorkerProcess(process, ours))
@@ -113,11 +113,12 @@ def worker_environment() -> Iterator[None]:
 
 
 @contextmanager
-def interrupts_blocked() -> Iterator[None]:
-    """Threads and processes that are started meanwhile never get SIGINT.
+def terminal_signals_blocked() -> Iterator[None]:
+    """Threads and processes that are started meanwhile never get SIGINT and SIGHUP.
 
-    A terminal sends Ctrl-C to every process of a command, which ends its workers by itself; a
-    worker that still loads its libraries would print a traceback.
+    A terminal sends them to every process of a command, which ends its workers by itself; a worker
+    that still loads its libraries would print a traceback, and a tracker that SIGHUP ends before
+    the command would be started anew, with a warning.
     """
     if not hasattr(signal, "pthread_sigmask"):  # not Unix
         yield
@@ -125,9 +126,10 @@ def interrupts_blocked() -> Iterator[None]:
     # A command that a signal ends leaves semaphores to the tracker, which removes them.
     if QUIET_TRACKER not in sys.warnoptions:
         sys.warnoptions.append(QUIET_TRACKER)
-    ensure_running()  # the first process would start the tracker, and that would lift the block
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
+        ensure_running()  # the first process would start the tracker, which unblocks SIGINT
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
