@@ -88,7 +88,7 @@ def run(
             if out:
                 folder = out / _folder_name(each, many, bool(several)) if many or several else out
             elif run_folder:
-                folder = folder_for_seed(run_folder, each.seed)
+                folder = folder_for_seed(run_folder, each)
             else:
                 folder = default_folder(each)
             try:
@@ -154,9 +154,11 @@ def _refuse_infeasible(prepared: Sequence[tuple[str | None, PreparedRun]]) -> No
 
 def _refuse_changed_point(folder: Path, overrides: list[str] | None) -> None:
     """Refuse to go on with a point of a sweep that would become another one."""
-    sweep = folder.resolve().parent.parent
-    if (sweep / "sweep.json").is_file() and overrides:
-        cure = f"sweep with {' '.join(overrides)}, or go on with a copy of the folder"
+    from edgesim.records.folder_names import sweep_of_point
+
+    changes = [each for each in overrides or () if not each.startswith("seed=")]
+    if changes and (sweep := sweep_of_point(folder)):
+        cure = f"sweep with {' '.join(changes)}, or go on with a copy of the folder"
         raise ScenarioError(f"{folder} is a point of the sweep {sweep.name}; {cure}")
 
 

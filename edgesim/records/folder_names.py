@@ -43,22 +43,31 @@ def kept_label(folder: Path) -> str | None:
         return None
 
 
-def folder_for_seed(run: Path, seed: int) -> Path:
+def folder_for_seed(run: Path, scenario: Scenario) -> Path:
     """Where the run of a folder is made with a seed: there with its own, beside it with another.
 
     Beside ``runs/demo/joint-s0`` is ``runs/demo/joint-s3``, and beside ``mine`` is ``mine-s3``.
+    Beside a point of a sweep lie the points alone: another seed has its default folder.
 
     Args:
         run: folder of a run.
-        seed: of the run that is wanted.
+        scenario: of the run that is wanted.
     """
-    own = load(run / "scenario.yaml").seed
+    own, seed = load(run / "scenario.yaml").seed, scenario.seed
     if seed == own:
         return run
+    if sweep_of_point(run):
+        return default_folder(scenario)
     whole = run.resolve()
     stem = re.sub(rf"(^|-)s{own}$", "", whole.name)
     name = f"{stem}-s{seed}" if stem else f"s{seed}"
     return Path(os.path.relpath(whole.with_name(name)))
+
+
+def sweep_of_point(run: Path) -> Path | None:
+    """The folder of the sweep among whose points the folder of a run lies."""
+    sweep = run.resolve().parent.parent
+    return sweep if (sweep / "sweep.json").is_file() else None
 
 
 def readable_name(label: str, values: Mapping[str, str]) -> str:

@@ -111,6 +111,18 @@ def test_a_point_stays_what_its_sweep_lists(folder, invoke):
 
 
 @pytest.mark.slow
+def test_another_seed_of_a_point_is_no_run_among_the_points(folder, invoke):
+    """It lay in points/, where the sweep counted it as a leftover and reports showed it."""
+    invoke("sweep", "tiny.yaml", "--seeds", "0", "--workers", "1", "--out", "swept", "-q")
+    (point,) = (path.relative_to(folder) for path in (folder / "swept" / "points").iterdir())
+    own, other = invoke("run", str(point), "--seeds", "0-1", "-q").stdout.splitlines()
+    assert own == f"fedavg, seed 0: {point}"
+    assert other.startswith("fedavg, seed 1: runs/tiny/fedavg-") and other.endswith("-s1")
+    assert invoke("run", str(point), "seed=1", "-q").stdout == f"{other.partition(': ')[2]}\n"
+    assert [path.name for path in (folder / "swept" / "points").iterdir()] == [point.name]
+
+
+@pytest.mark.slow
 def test_a_folder_of_runs_is_none(folder, invoke):
     invoke("run", "tiny.yaml", "--seeds", "0,3", "-q", "--out", "two")
     odd = invoke("run", "two", "rounds=2", code=2)
