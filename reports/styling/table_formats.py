@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from edgesim.results.flat_scenario import NONE
 from reports.run_data.statistics.seed_intervals import ROUNDING, overlap
 from reports.styling.latex_text import DASH, latex_bold, latex_row, latex_text, one_line
 from reports.styling.number_formats import MEAN_COUNT, THIN, NumberFormat, shortest
@@ -126,8 +127,9 @@ class Table:
         return overlap(row[i], row[half], best[i], best[half])
 
     def sort_value(self, row: int, column: int) -> str:
-        """By what the page sorts a cell of numbers: in full precision, empty without a value."""
-        return str(_full_precision(self.rows[row][column])).replace("inf", "Infinity")
+        """By what the page sorts a cell of numbers: in full precision, empty without a number."""
+        value = self.rows[row][column]
+        return "" if value == NONE else str(_full_precision(value)).replace("inf", "Infinity")
 
     def csv(self) -> str:
         """Full precision; an empty field where there is no value."""

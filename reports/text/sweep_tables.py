@@ -56,7 +56,7 @@ def _value(scheme: Scheme, key: SweptKey) -> Value | None:
     return NONE if scheme.values.get(key.key) == NONE else key.of(scheme.values)
 
 
-def _text(value: Value, unit: str) -> str:
+def _text(value: Value, unit: str = "") -> str:
     return value if isinstance(value, str) else f"{value:g} {unit}".rstrip()
 
 
@@ -72,14 +72,14 @@ def _pivot(
     for scheme in schemes:
         found_at = _value(scheme, across)
         if found_at in values:
-            row = (scheme.series, *(key.of(scheme.values) for key in down))
+            row = (scheme.series, *(_value(scheme, key) for key in down))
             cells.setdefault(row, {})[found_at] = estimate(scheme, metric.of)
     if not any(len(found) > 1 for found in cells.values()):
         return None
     show = decimals(1, metric.scale) if metric.unit == "%" else significant(4, metric.scale)
     best = metric.best if can_be_ranked(schemes) else ""
     columns = [Column("scheme", "Scheme", number=False)]
-    columns += [Column(key.column, key.title, lambda value: f"{value:g}") for key in down]
+    columns += [Column(key.column, key.title, _text) for key in down]
     for value in values:
         title = _text(value, across.unit)
         name = f"{metric.column} at {across.key} {title}"

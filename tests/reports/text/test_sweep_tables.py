@@ -2,6 +2,7 @@
 
 import csv
 import io
+from itertools import product
 
 import pytest
 from pytest import approx
@@ -102,3 +103,18 @@ def test_none_beside_numbers_has_a_column(tmp_path, write_run):
     ]
     (row,) = table.rows
     assert row[1::2] == (approx(0.3), approx(0.4), approx(0.2))
+
+
+def test_none_of_a_key_down_the_rows_is_no_missing_value(tmp_path, write_run):
+    """It stood as a dash, as for schemes without the key."""
+    for i, (limit, band) in enumerate(product(("none", "15 ms", "20 ms"), (10, 20, 40, 80))):
+        write_run(
+            tmp_path / "runs" / str(i),
+            bandwidth=f"{band} MHz",
+            extra=f"budget: {{latency_threshold: {limit}}}",
+        )
+    schemes = schemes_of(tmp_path / "runs")
+    table = sweep_pivots(schemes, swept_keys(schemes))[0]
+    assert [cells[1] for cells in table.cells()] == ["15", "20", "none"]
+    assert [row[1] for row in csv.reader(io.StringIO(table.csv()))][1:] == ["15.0", "20.0", "none"]
+    assert [table.sort_value(r, 1) for r in range(3)] == ["15.0", "20.0", ""]
