@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import ACCURACY
-from reports.run_data.statistics.seed_intervals import LEAST_SEEDS, estimate
+from reports.run_data.statistics.seed_intervals import LEAST_SEEDS, ROUNDING, estimate
+from reports.styling.number_formats import percent_of_rare
 
 SPACE = "\N{NO-BREAK SPACE}"
 MOST_LISTED = 8
@@ -31,7 +32,9 @@ def accuracy_text(scheme: Scheme) -> str:
         return f"{percent(found.mean)} ({' and '.join(f'{x * 100:.1f}' for x in found.dots)})"
     if math.isnan(found.half):
         return percent(found.mean)
-    return f"{found.mean * 100:.1f} ± {found.half * 100:.1f}{SPACE}%"
+    if found.half <= ROUNDING * abs(found.mean):
+        return f"{percent(found.mean)} with every seed"
+    return f"{found.mean * 100:.1f} ± {percent_of_rare()(found.half)}{SPACE}%"
 
 
 def interval_text(seeds: Sequence[int]) -> str:

@@ -74,6 +74,19 @@ def test_one_scheme_has_its_values_and_no_rank(schemes_of, seeds):
     assert accuracy.startswith("Final test accuracy (mean over devices): joint 90.0")
 
 
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (0.0, "90.0 % with every seed"),  # it was 90.0 ± 0.0, as if it were rounded
+        (1e-4, "90.0 ± 0.02 %"),  # t of two degrees times 1e-4 / sqrt(3); this one is
+        (1e-2, "91.0 ± 2.5 %"),
+    ],
+)
+def test_an_interval_in_a_sentence_is_zero_nowhere(schemes_of, step, text):
+    _, accuracy = sentences(schemes_of(seeds=3, step=step, joint=THREE["joint"]))
+    assert accuracy == f"Final test accuracy (mean over devices): joint {text}."
+
+
 @pytest.mark.slow
 def test_schemes_that_are_not_tuned_are_not_ranked(schemes_of):
     """Three seeds each, which else have an order and their best."""
