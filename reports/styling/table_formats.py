@@ -15,8 +15,8 @@ from reports.run_data.statistics.seed_intervals import ROUNDING, overlap
 from reports.styling.latex_text import DASH, latex_bold, latex_row, latex_text, one_line
 from reports.styling.number_formats import MEAN_COUNT, THIN, NumberFormat, shortest
 
-# what ends a cell, or is emphasis, code or HTML; an underscore within a word is none
-MARKDOWN = re.compile(r"[\\|*`<]|(?<![^\W_])_|_(?![^\W_])")
+# what ends a cell, or is emphasis, code, a link or HTML; an underscore within a word is none
+MARKDOWN = re.compile(r"[\\|*`<\[~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 
 
 @dataclass(frozen=True)

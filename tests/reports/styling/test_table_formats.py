@@ -27,10 +27,12 @@ def test_a_bar_is_one_in_the_default_encoding_of_latex_too():
         ("_ours_ fed_avg", r"\_ours\_ fed_avg"),
         ("__init__", r"\_\_init\_\_"),
         ("a\\|b", r"a\\\|b"),
+        ("[a](b) &lt; R&D", r"\[a](b) \&lt; R&D"),
+        ("~~old~~ &#60;", r"\~\~old\~\~ \&#60;"),
     ],
 )
 def test_a_name_in_markdown_is_the_text_that_it_is(scheme_of, name, text):
-    """Emphasis, code and HTML would take its signs; an underscore within a word is none."""
+    """Emphasis, code, links, HTML would take its signs; an underscore within a word is none."""
     row = tables.cost_table([scheme_of(scheme=name)]).markdown().splitlines()[-1]
     assert row.startswith(f"| {text} | 25.00 |")
 
