@@ -21,6 +21,7 @@ from edgesim.sweep.swept_axes import (
     hidden_but_for_one,
     sweep_block,
     varies,
+    with_seeds,
 )
 from edgesim.sweep.values import SweepAxis, SweptValue, axis_from_text
 
@@ -73,7 +74,8 @@ def plan_sweep(
         ScenarioError, RunError: the first point that is wrong.
     """
     document, folder = read_with_base(path)
-    axes, seeds = gather(document, texts, seed_text)
+    texts = with_seeds(texts, seed_text)
+    axes, seeds = gather(document, texts)
     alone = [value.override for axis in axes if not varies(axis) for value in axis.rows[0]]
     own = axes_of_schemes(with_overridden_schemes(document, alone), texts)
     choice = SchemeChoice(path, set(only))

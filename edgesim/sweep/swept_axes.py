@@ -29,8 +29,20 @@ def varies(axis: SweepAxis) -> bool:
     return len(axis.rows) > 1 or METHOD_KEY in axis.keys
 
 
+def with_seeds(texts: Sequence[str], seed_text: str | None) -> Sequence[str]:
+    """The texts of the command line with --seeds 0-1 among them, as seed=0,1."""
+    if seed_text is None:
+        return texts
+    for axis in map(axis_from_text, texts):
+        if "seed" in axis.keys:
+            kept = "one of them" if len(axis.keys) > 1 else "--seeds"
+            problem = f"{':'.join(axis.keys)} and --seeds are both given; keep {kept}"
+            raise ScenarioError(f"{COMMAND_LINE}: {problem}")
+    return [*texts, f"seed={','.join(map(str, parse_seeds(seed_text)))}"]
+
+
 def gather(
-    document: Document, texts: Sequence[str], seed_text: str | None
+    document: Document, texts: Sequence[str]
 ) -> tuple[list[SweepAxis], tuple[int, ...] | None]:
     """Axes and seeds of the command line, and those of the sweep block that it leaves."""
     given = [axis_from_text(text) for text in texts]
@@ -46,17 +58,13 @@ def gather(
     _check_keys(axes)
     own = next((axis for axis in axes if "seed" in axis.keys), None)
     if own is None:
-        return axes, seeds if seed_text is None else parse_seeds(seed_text)
-    name, linked = ":".join(own.keys), len(own.keys) > 1
-    if seed_text is not None:
-        kept = "one of them" if linked else "--seeds"
-        raise ScenarioError(f"{COMMAND_LINE}: {name} and --seeds are both given; keep {kept}")
+        return axes, seeds
     if seeds is not None and own in inner:
-        place = block.place_of(("seeds",))
+        place, name = block.place_of(("seeds",)), ":".join(own.keys)
         raise ScenarioError(f"{place}: the sweep has seeds and {name}; keep one of them")
-    if linked or own.rows[0][0].override.removes:
+    if len(own.keys) > 1 or own.rows[0][0].override.removes:
         return axes, None
-    # seed=0,1 is another way to write --seeds 0,1
+    # seed=0,1 is another way to write seeds: [0, 1]
     texts = [row[0].text for row in own.rows]
     return [axis for axis in axes if axis is not own], parse_seeds(",".join(texts))
 

@@ -52,7 +52,7 @@ def test_a_scenario_says_what_the_table_says(path):
 def swept(path: Path) -> tuple[dict[str | None, list], tuple[int, ...] | None]:
     """(the axes of each scheme of a file, those of all among them, its seeds)."""
     document, _ = read_with_base(path)
-    axes, seeds = gather(document, (), None)
+    axes, seeds = gather(document, ())
     own = axes_of_schemes(document)
     found = {}
     for label in scheme_labels(document):

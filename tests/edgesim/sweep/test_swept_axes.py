@@ -116,6 +116,23 @@ def test_some_keys_of_an_axis_choose_the_rows_that_have_their_values(folder, tex
 
 
 @pytest.mark.parametrize(
+    ("block", "texts", "seeds"),
+    [
+        (LINKED, [], "0,1"),
+        (LINKED, ["rounds=2"], "0"),
+        ("sweep: {seed: [3, 4]}\n", [], "1,4"),
+    ],
+)
+def test_seeds_are_given_in_either_way(folder, block, texts, seeds):
+    """--seeds was refused where seed= chooses rows, or replaces the seeds of the file."""
+    (folder / "seeded.yaml").write_text((folder / "tiny.yaml").read_text() + block)
+    by_key = plan_sweep(Path("seeded.yaml"), [*texts, f"seed={seeds}"])
+    by_option = plan_sweep(Path("seeded.yaml"), texts, seeds)
+    assert named(by_option) == named(by_key)
+    assert (by_option.axes, by_option.changes) == (by_key.axes, by_key.changes)
+
+
+@pytest.mark.parametrize(
     ("texts", "start"),
     [
         (
