@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import replace
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,8 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
     places: list[Path] = []
     kept: list[FinishedRun] = []
     for one in given:
-        folder = one if isinstance(one, str | PathLike) else getattr(one, "folder", None)
-        if folder is not None:
-            places.append(Path(folder))
+        if (place := _place(one)) is not None:
+            places.append(place)
         else:
             kept.append(_in_memory(one, len(kept)))
     if kept and places:
@@ -64,10 +64,18 @@ def schemes_of(runs: GivenRuns) -> list[Scheme]:
 def _given_alone(found: RunFolders, given: list[Any]) -> RunFolders:
     """Without the runs that lie beside those of loaded results, as those of an earlier sweep."""
     loaded = [one for one in given if hasattr(one, "folders")]
-    if len(loaded) < len(given):  # other folders may hold them
+    if not loaded:
         return found
-    kept = {folder.resolve() for one in loaded for folder in one.folders}
+    others = [place for one in given if one not in loaded and (place := _place(one))]
+    asked = [*find_runs(others).finished, *chain(*(one.folders for one in loaded))]
+    kept = {folder.resolve() for folder in asked}
     return found._replace(finished=[each for each in found.finished if each.resolve() in kept])
+
+
+def _place(one: Any) -> Path | None:
+    """The folder that is given, or that of a run or of results; None: kept in memory."""
+    folder = one if isinstance(one, str | PathLike) else getattr(one, "folder", None)
+    return None if folder is None else Path(folder)
 
 
 def found_schemes(found: RunFolders) -> list[Scheme]:

@@ -253,7 +253,7 @@ def test_a_report_from_python(two_runs, tmp_path):
     assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {"cdf"}
 
 
-def test_loaded_results_are_drawn_without_the_runs_beside_them(write_sweep):
+def test_loaded_results_are_drawn_without_the_runs_beside_them(tmp_path, write_sweep, write_run):
     """A sweep was repeated without seed 1, whose run is still there: no part of its results."""
     sweep = write_sweep(thresholds=("15 ms",), bands=("10 MHz",))
     content = json.loads((sweep / "sweep.json").read_text())
@@ -263,3 +263,11 @@ def test_loaded_results_are_drawn_without_the_runs_beside_them(write_sweep):
     assert results.points["seed"].tolist() == [0, 0]
     ends = [line.get_ydata()[-1] for line in results.plot().lines]
     assert ends == approx([20.0, 10.0])  # liu and fedavg, of seed 0 alone
+    other = write_run(tmp_path / "other", scheme="other", accuracy=(0.6,) * 4)
+
+    def ends_of(*runs):
+        lines = plot.accuracy([results, *runs], Figure().subplots()).get_legend_handles_labels()[0]
+        return sorted(line.get_ydata()[-1] for line in lines)
+
+    assert ends_of(str(other)) == approx([10.0, 20.0, 60.0])  # they were means with seed 1 there
+    assert ends_of(sweep) == approx([10.5, 20.5])
