@@ -176,29 +176,22 @@ def test_a_sweep_with_its_points_and_their_table(static_scenario, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_older_table_with_noise_of_both_units_in_one_column_is_whole(static_scenario, tmp_path):
-    """-110 dBm is 1e-14 W, and -180 dBm/Hz is 1e-21 W/Hz."""
-    noises = "network.noise=-110 dBm,-180 dBm/Hz"
+@pytest.mark.parametrize(
+    ("key", "swept", "today", "older", "wrong"),
+    [  # -110 dBm is 1e-14 W, and -180 dBm/Hz is 1e-21 W/Hz, once in one column
+        ("network.noise", "-110 dBm,-180 dBm/Hz", ["-110 dBm", "-180 dBm/Hz"], [1e-14, 1e-21],
+         [1e-14, 1e-20]),
+        ("evaluate.every", "60s,2min", [60.0, 120.0], ["60 s", "2 min"], ["60 s", "3 min"]),
+    ],
+)  # fmt: skip
+def test_an_older_table_is_whole(static_scenario, tmp_path, key, swept, today, older, wrong):
+    axis = f"{key}={swept}"
     options = ["rounds=1", "--workers", "1", "--out", str(tmp_path), "--quiet"]
-    assert CliRunner().invoke(app, ["sweep", str(static_scenario), noises, *options]).exit_code == 0
+    assert CliRunner().invoke(app, ["sweep", str(static_scenario), axis, *options]).exit_code == 0
     table = pd.read_parquet(tmp_path / "sweep.parquet")
-    assert table["network.noise"].tolist() == ["-110 dBm", "-180 dBm/Hz"]
-    for noise, outcome in (([1e-14, 1e-21], PASSED), ([1e-14, 1e-20], FAILED)):
-        table.assign(**{"network.noise": noise}).to_parquet(tmp_path / "sweep.parquet", index=False)
-        assert check_sweep(tmp_path)[-1].outcome == outcome
-
-
-@pytest.mark.slow
-def test_an_older_table_with_times_as_texts_is_whole(static_scenario, tmp_path):
-    times = "evaluate.every=60s,2min"
-    options = ["rounds=1", "--workers", "1", "--out", str(tmp_path), "--quiet"]
-    assert CliRunner().invoke(app, ["sweep", str(static_scenario), times, *options]).exit_code == 0
-    table = pd.read_parquet(tmp_path / "sweep.parquet")
-    assert table["evaluate.every"].tolist() == [60.0, 120.0]
-    for every, outcome in ((["60 s", "2 min"], PASSED), (["60 s", "3 min"], FAILED)):
-        table.assign(**{"evaluate.every": every}).to_parquet(
-            tmp_path / "sweep.parquet", index=False
-        )
+    assert table[key].tolist() == today
+    for values, outcome in ((older, PASSED), (wrong, FAILED)):
+        table.assign(**{key: values}).to_parquet(tmp_path / "sweep.parquet", index=False)
         assert check_sweep(tmp_path)[-1].outcome == outcome
 
 
