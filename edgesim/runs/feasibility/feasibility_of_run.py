@@ -9,7 +9,7 @@ import simpy
 from edgesim.clocks.clock_conflicts import check_times
 from edgesim.clocks.flights import Desk
 from edgesim.clocks.rules import Overlapping
-from edgesim.engine.event_estimate import event_warnings
+from edgesim.engine.event_warnings import event_warnings
 from edgesim.runs.feasibility.round_0 import Feasibility, feasibility_table, joined_feasibility
 from edgesim.runs.feasibility.start_warnings import grid_beyond_fr1, rate_without_fading
 from edgesim.runs.setup.checks_before_training import learning_warnings
