@@ -6,14 +6,16 @@
 ...     ax.figure.savefig("accuracy.pdf")
 
 Wherever ``runs`` is asked for, give a folder (of a run, of runs, of a sweep), a run that
-`edgesim.simulate` returned, a list of these, or a dict from display names to these.
+`edgesim.simulate` returned, a list of these, or a dict from display names to these; for a report,
+folders alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +92,14 @@ def report(
     """
     from reports.html_page import default_folder, write_report
 
-    dirs = [Path(one) for one in ([runs] if isinstance(runs, str | Path) else runs)]
-    if not dirs:
+    given = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
+    if not given:
         raise ResultsError("No runs are given; give a folder, or many.")
+    for one in given:
+        if not isinstance(one, str | PathLike):
+            what = type(one).__name__
+            raise ResultsError(f"{what} is no folder; give the folder of a run, such as run.folder.")
+    dirs = [Path(one) for one in given]
     folder = Path(out) if out is not None else default_folder(dirs)
     metrics = partial(metrics_in, dirs)
     if options is not None:

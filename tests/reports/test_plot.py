@@ -253,6 +253,13 @@ def test_a_report_from_python(two_runs, tmp_path):
     assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {"cdf"}
 
 
+@pytest.mark.parametrize("given", [3, [3]])
+def test_a_report_of_what_is_no_folder_is_refused(given):
+    """It was a TypeError, as for a run, which every other function of the module takes."""
+    with pytest.raises(ResultsError, match="^int is no folder; give the folder of a run,"):
+        plot.report(given)
+
+
 def test_loaded_results_are_drawn_without_the_runs_beside_them(tmp_path, write_sweep, write_run):
     """A sweep was repeated without seed 1, whose run is still there: no part of its results."""
     sweep = write_sweep(thresholds=("15 ms",), bands=("10 MHz",))
