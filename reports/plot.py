@@ -97,8 +97,8 @@ def report(
         raise ResultsError("No runs are given; give a folder, or many.")
     for one in given:
         if not isinstance(one, str | PathLike):
-            what = type(one).__name__
-            raise ResultsError(f"{what} is no folder; give the folder of a run, such as run.folder.")
+            name = type(one).__name__
+            raise ResultsError(f"{name} is no folder; give that of a run, such as run.folder.")
     dirs = [Path(one) for one in given]
     folder = Path(out) if out is not None else default_folder(dirs)
     metrics = partial(metrics_in, dirs)

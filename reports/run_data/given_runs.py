@@ -66,7 +66,7 @@ def _given_alone(found: RunFolders, given: list[Any]) -> RunFolders:
     loaded = [one for one in given if hasattr(one, "folders")]
     if not loaded:
         return found
-    others = [place for one in given if one not in loaded and (place := _place(one))]
+    others = [place for one in given if not hasattr(one, "folders") and (place := _place(one))]
     asked = [*find_runs(others).finished, *chain(*(one.folders for one in loaded))]
     kept = {folder.resolve() for folder in asked}
     return found._replace(finished=[each for each in found.finished if each.resolve() in kept])

@@ -256,7 +256,7 @@ def test_a_report_from_python(two_runs, tmp_path):
 @pytest.mark.parametrize("given", [3, [3]])
 def test_a_report_of_what_is_no_folder_is_refused(given):
     """It was a TypeError, as for a run, which every other function of the module takes."""
-    with pytest.raises(ResultsError, match="^int is no folder; give the folder of a run,"):
+    with pytest.raises(ResultsError, match=r"^int is no folder; give that of a run,"):
         plot.report(given)
 
 
