@@ -47,15 +47,15 @@ class Interferers:
         self._looked = -1  # number of the last multiple of refresh_s that was looked at
         self._was_sending = False  # anybody, when rates were taken last
 
-    def begin_round(self, asked: Array, time_s: float, others_send: bool) -> None:
+    def begin_round(self, asked: Array, time_s: float, others_go_on: bool) -> None:
         """Hold who interferes from the start of a round, but where others go on with theirs.
 
         Args:
             asked: who has a grant, bool [K].
             time_s: simulated time, s.
-            others_send: there are uploads on the way.
+            others_go_on: with grants of rounds that began before, whether they send or not.
         """
-        if self.mode != FULL and others_send:
+        if self.mode != FULL and others_go_on:
             return
         if self.mode == FULL:
             self.rates.hold_senders(asked, time_s)

@@ -113,12 +113,12 @@ class NetworkUplink(Uplink):
 
     def _grant(self, grants: Sequence[Grant]) -> None:
         self.bands.grant(grants)
+        others_go_on = bool(self.asked.any())
         for grant in grants:
             self.rates.power_w[grant.device] = grant.power_w
             self.asked[grant.device] = grant.share > 0.0
-        others_send = bool(self.timer.table.active.any())
-        self.interferers.begin_round(self.asked, self.env.now, others_send)
-        if others_send:
+        self.interferers.begin_round(self.asked, self.env.now, others_go_on)
+        if self.timer.table.active.any():
             self.timer.changed()
         self.timer.others_come = True
 

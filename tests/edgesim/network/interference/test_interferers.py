@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+import simpy
 
+from edgesim.network.interference.couplings import Couplings
+from edgesim.network.interference.network_uplink import NetworkUplink
+from edgesim.network.interference.sector_channel import SectorChannel
 from edgesim.runs.run import simulate
 from edgesim.scenario import load
+from fl.contracts import Grant
 
 WALK = "device,time_s,x_m,y_m\n0,0,245,1\n0,1,255,1\n0,40,256,1\n"  # over the border at 0.5 s
 TEXT = """
@@ -76,3 +81,33 @@ def test_who_is_held_disturbs_from_where_it_is_now(uploads, tmp_path):
     assert from_200_m_s(lambda step: 450.0) == pytest.approx(1.213028, abs=1e-6)
     first = uploads("full", NEARER, *walks).query("device == 0")
     assert (first.end_s - first.start_s).to_numpy() == pytest.approx([moved_s], rel=1e-9)
+
+
+@pytest.mark.parametrize("others_have_grants", [True, False])
+def test_a_round_of_some_sectors_leaves_who_was_seen_in_others(others_have_grants):
+    """Device 1 is seen at 0.1 s and ends at 0.137 s: heard until 0.2 s, whoever begins a round.
+
+    10 Mbit at 73.207161 Mbit/s alone and 33.795951 beside the other. Where nobody else has a
+    grant, a round begins with nobody.
+    """
+    env, couplings = simpy.Environment(), Couplings([[1e-10, 1e-11], [1e-11, 1e-10]], [0, 1])
+    density = 10.0 ** ((-174.0 + 5.0 - 30.0) / 10.0)
+    channel = SectorChannel(couplings, bandwidth_hz=10e6, noise_w_per_hz=density)
+    uplink, ends_s = NetworkUplink(env, channel, couplings, "refresh", refresh_s=0.1), {}
+
+    def round_of(device, start_s):
+        yield env.timeout(start_s)
+        grant, members = Grant(device, 1.0, 0.0, 1e9, 0.2), np.array([device])
+        uplink.begin_part([grant], members)
+        yield from uplink.carry(10e6, grant)
+        ends_s[device] = env.now
+        if not others_have_grants:
+            uplink.begin_part([], members)
+
+    env.process(round_of(1, 0.0))
+    env.process(round_of(0, 0.15))
+    env.run()
+    heard_s = 0.05 if others_have_grants else 0.0
+    assert ends_s[1] == pytest.approx(10e6 / 73.207161448e6, abs=1e-9)
+    rest_s = (10e6 - heard_s * 33.795950746e6) / 73.207161448e6
+    assert ends_s[0] == pytest.approx(0.15 + heard_s + rest_s, abs=1e-9)
