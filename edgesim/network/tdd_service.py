@@ -19,6 +19,7 @@ from edgesim.scenario.radio.numerology import SYMBOLS, slot_seconds
 from fl.contracts import Array
 
 ROUNDING = 1e-9  # of the air time of a period
+STEPS = 4  # of the clock, whose sums are rounded to a few, late in a run
 
 
 class AirTime(Protocol):
@@ -138,7 +139,8 @@ class TddService:
             return math.inf
         target_s = self._air_s(start_s) + needed_s * self.share
         # Sums round: what just fills the slots of a period ends there, and not behind the gap.
-        whole = max(math.ceil(target_s / self._each_s - ROUNDING) - 1, 0)
+        least_s = max(ROUNDING * self._each_s, STEPS * math.ulp(start_s + needed_s))
+        whole = max(math.ceil((target_s - least_s) / self._each_s) - 1, 0)
         finish_s = whole * self.period_s + self.begin_s + (target_s - whole * self._each_s)
         return max(finish_s, start_s)
 

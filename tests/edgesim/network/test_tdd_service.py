@@ -41,6 +41,24 @@ def test_air_that_a_period_just_gives_ends_with_it():
         assert found_s == pytest.approx(ends_s, abs=1e-12)
 
 
+@pytest.mark.parametrize("start_s", [0.0, 1e5, 1e6, 1e7])
+def test_bits_that_fill_their_slots_late_in_a_run_end_with_them(start_s):
+    """In n periods of 2.5 ms n x 4 / 7 ms of air; doubles near 1e5 s are 1.5e-11 s apart.
+
+    Behind the gap an upload would end 1.929 ms later.
+    """
+    up, _ = make_air_times(SECTION)
+    for periods in [*range(1, 200), 4 * 10**7]:
+        end_s = start_s + periods * 2.5e-3
+        assert up.finish_s(start_s, periods * 2.5e-3) == pytest.approx(end_s, abs=1e-6)
+    # from the middle of the first slots on: 3 / 7 ms less
+    for periods in range(1, 200):
+        begun_s = start_s + 2.5e-3 - 1e-3 / 7
+        needed_s = (periods * 2.5e-3) - 3e-3 / 7 / up.share
+        found_s = up.finish_s(begun_s, needed_s)
+        assert found_s == pytest.approx(start_s + periods * 2.5e-3, abs=1e-6)
+
+
 @given(start=st.floats(0, 0.1), needed=st.floats(1e-6, 0.1), begin=st.floats(0, 0.7))
 def test_the_finish_serves_what_is_needed_and_no_later_than_the_gap(start, needed, begin):
     link = TddService(2.5e-3, begin * 2.5e-3, (begin + 0.3) * 2.5e-3)
