@@ -15,7 +15,7 @@ from edgesim.hierarchy.edge_streams import EdgeStreams
 from edgesim.network.cell import Cell
 from edgesim.network.channel import Channel
 from edgesim.network.device import Fleet
-from edgesim.network.grants import grants_of
+from edgesim.network.grants import granted_amounts, grants_of
 from edgesim.network.subnetwork import SharedAir
 from edgesim.scenario.loader import Scenario
 from edgesim.scenario.network_schema import NetworkSection
@@ -142,11 +142,9 @@ def plan_cost(cell_of: CellOf, method: Method) -> association.Cost:
         if np.any(demand.rho_max > demand.rho_min):
             stretched = plan.budget_s > cell.budget_s
             return math.inf if stretched else float(np.dot(demand.weight, grants.rho))
-        bits = demand.bits_fixed + (1.0 - grants.rho) * demand.bits_prunable
-        channel = cell.planned_channel(plan)
-        gain = channel.gains(0.0)[devices]
-        rate_bps = channel.rate_bps(grants.share, grants.power_w, gain)
-        return float(np.max(cell.planner.unprunable_s(demand, view) + bits / rate_bps))
+        cycles, bits_up, bits_down = granted_amounts(cell.fleet, demand, grants)
+        down_s, up_s = cell.planned_link_s(plan, bits_down, bits_up)
+        return float(np.max(down_s + cycles / grants.cpu_hz + up_s)) + cell.channel.upload_lag_s
 
     return cost
 
