@@ -94,11 +94,15 @@ def path_loss_db(
 def breakpoint_m(
     model: str, base_height_m: Any, device_height_m: Any, frequency_ghz: float, h_e: Any = 1.0
 ) -> Array:
-    """Breakpoint distance: d'_BP of UMa and UMi (Note 1), d_BP of RMa (Note 5), m."""
+    """Breakpoint distance: d'_BP of UMa and UMi (Note 1), d_BP of RMa (Note 5), m.
+
+    Of UMa and UMi no nearer than their smallest distance, where antennas stand at h_E or below.
+    """
     per_m = frequency_ghz * 1e9 / LIGHT_M_S
     if model == RMA:
         return 2.0 * np.pi * base_height_m * device_height_m * per_m
-    return 4.0 * (base_height_m - h_e) * (device_height_m - h_e) * per_m
+    above_m = np.maximum(base_height_m - h_e, 0.0) * np.maximum(device_height_m - h_e, 0.0)
+    return np.maximum(4.0 * above_m * per_m, SCOPES[model].nearest_m)
 
 
 def _urban_clear(

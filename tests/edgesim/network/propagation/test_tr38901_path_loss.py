@@ -58,6 +58,22 @@ def test_the_loss_is_continuous_at_the_breakpoint(model, jump_db):
     assert abs(far - near) <= jump_db
 
 
+def test_the_breakpoint_of_antennas_at_or_below_the_environment_is_where_distances_begin():
+    """(h_BS - h_E)(h_UT - h_E) is no length there: -560 m for UMa at 0.5 m, and 69.91 dB at 100 m,
+    less than in free space (83.6 dB). At 10 m, PL2 at 3.5 GHz by hand:
+
+    28 + 40 lg 102.957 + 20 lg 3.5 - 9 lg(10^2 + 24.5^2) = 93.78 dB; with both antennas at 1 m, 28 +
+    80 + 10.88 - 18 = 100.88 dB, and of UMi 32.4 + 80 + 10.88 - 19 = 104.28 dB.
+    """
+    cases = (("uma", 25.0, 0.5, 93.78), ("uma", 25.0, 0.1, 93.69), ("uma", 0.5, 0.5, 100.88))
+    cases += (("uma", 1.0, 1.0, 100.88), ("umi", 1.0, 1.0, 104.28))
+    with np.errstate(all="raise"):
+        for model, base_m, device_m, loss_db in cases:
+            found = tr.path_loss_db(model, True, 100.0, base_m, device_m, 3.5)
+            assert found == pytest.approx(loss_db, abs=0.005), (model, base_m, device_m)
+            assert tr.breakpoint_m(model, base_m, device_m, 3.5) == 10.0
+
+
 @pytest.mark.parametrize(("model", "distance_m", "height_m", "probability"), PROBABILITIES)
 def test_line_of_sight(model, distance_m, height_m, probability):
     found = tr.line_of_sight_probability(model, distance_m, height_m)
