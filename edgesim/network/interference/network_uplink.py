@@ -75,6 +75,7 @@ class NetworkUplink(Uplink):
         self.on_handover: Callable[[], None] | None = None
         self.cut_until_s = np.zeros(len(couplings))  # devices that are being handed over
         self._moved: set[int] = set()  # devices whose uploads were cut by a handover
+        self._pausing: dict[int, bool] = {}  # uploads in a pause -> link failed
         self.asked = np.zeros(len(couplings), dtype=bool)  # with a grant of the present round
 
     @property
@@ -123,6 +124,7 @@ class NetworkUplink(Uplink):
         self.timer.others_come = True
 
     def release(self, device: int) -> None:
+        self._pausing.pop(device, None)
         if self.bands.granted[device] > 0.0 or self.bands.held[device] > 0.0:
             self.bands.release(device)
             self.timer.changed()
@@ -150,18 +152,30 @@ class NetworkUplink(Uplink):
         self.cut_until_s[device] = since_s + self._interruption_s
         if device in self._leaving:
             self._leaving.pop(device).succeed(lost)
+        if device in self._pausing:
+            self._pausing[device] |= lost
         if self.on_handover is not None:
             self.on_handover()
         self.timer.changed()
 
     def pause_s(self, device: int) -> float | None:
-        """How long a device stays without a link before it can send, s; None: it has one."""
+        """How long a device stays without a link before it can send, s; None: it has one.
+
+        Raises:
+            simpy.Interrupt: the link has failed in the pause before.
+        """
         if device in self._moved:
             self._moved.remove(device)
+            self._pausing[device] = False
             return self._interruption_s
         self.follow()
+        if self._pausing.pop(device, False):
+            raise simpy.Interrupt(FAILED)
         left_s = float(self.cut_until_s[device]) - self.env.now
-        return left_s if left_s > 0.0 else None
+        if left_s <= 0.0:
+            return None
+        self._pausing[device] = False
+        return left_s
 
     @property
     def _interruption_s(self) -> float:

@@ -66,6 +66,40 @@ def test_an_upload_handed_over_at_its_end_leaves_no_pause_behind(last):
     assert sum(sent) == 1e7 and waits == [None]
 
 
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_link_that_fails_during_the_interruption_fails_the_upload_at_its_end(fails):
+    """Handed over at 1 s for 50 ms, and once more at 1.02 s: that one's 50 ms end at 1.07 s."""
+    env, couplings = simpy.Environment(), Couplings([[1e-7, 1e-7, 1e-7]], [0])
+    channel = SectorChannel(couplings, bandwidth_hz=1e6, noise_w_per_hz=1e-19)
+    uplink = NetworkUplink(env, channel, couplings, "none", walk=ByHand())
+    grant, ends = Grant(0, 1.0, 0.0, 1e9, 0.1), []
+    uplink.begin_round([grant])
+
+    def device():
+        try:
+            yield from uplink.carry(1e9, grant)
+            while (pause_s := uplink.pause_s(0)) is not None:
+                yield env.timeout(pause_s)
+            ends.append(("sends", env.now))
+        except simpy.Interrupt as stop:
+            ends.append((stop.cause, env.now))
+        uplink.release(0)
+        yield env.timeout(1.0)
+        ends.append(("next", uplink.pause_s(0)))  # nothing is left of it for another upload
+
+    def network():
+        yield env.timeout(1.0)
+        uplink.hand_over(0, 1)
+        yield env.timeout(0.02)
+        uplink.hand_over(0, 2, lost=fails)
+
+    env.process(device())
+    env.process(network())
+    env.run()
+    ended = ("failed", pytest.approx(1.05)) if fails else ("sends", pytest.approx(1.07))
+    assert ends == [ended, ("next", None)]
+
+
 def test_who_waits_for_a_band_disturbs_nobody():
     """Device 1 goes over to sector 1, whose whole band device 2 has: sector 0 hears device 2 alone.
 
