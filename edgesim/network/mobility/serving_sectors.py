@@ -131,6 +131,7 @@ class ServingSectors:
             if self.loss:
                 self._lose(self.loss, now_s, measured, in_all_db)
             devices, sectors = self._event.sample(np.maximum(measured, LEAST_DB))
+            self._below[devices] = 0  # another sector serves them: T310 stops
             self._coming += [
                 Handover(now_s, k, s)
                 for k, s in zip(devices.tolist(), sectors.tolist(), strict=True)

@@ -5,7 +5,7 @@ import pytest
 
 from edgesim.network.layout.coupling import SectorLinks
 from edgesim.network.mobility.a3_event import A3Rule
-from edgesim.network.mobility.serving_sectors import ServingSectors
+from edgesim.network.mobility.serving_sectors import LossRule, ServingSectors
 
 
 @pytest.mark.parametrize("behind", [0.0, 1e-20, 1e-60])
@@ -43,3 +43,21 @@ def test_a_sample_at_a_refresh_sees_the_gains_from_then_on(refresh):
         found = serving.until(now_s)
     assert found[0].sector == 1 and found[0].time_s == now_s
     assert now_s == pytest.approx(0.04 * -(-refresh * 100 // 40), abs=1e-12)
+
+
+def test_a_handover_stops_the_timer_of_the_failing_link():
+    """T310 of TS 38.331. Below 3 dB against the others from 1 s on; the neighbour is 4.8 dB better
+    from 1.5 s on: over at 1.52 s, where its own signal is below, too: a second from 1.56 s on.
+    """
+
+    def links_at(time_s):
+        gain = [1e-10, 9e-11, 0.0] if time_s < 1.45 else [1e-10, 3e-10, 2.5e-10]
+        gain = np.array([[1e-10, 1e-11, 0.0] if time_s < 0.95 else gain])
+        none = np.zeros((1, 3))
+        return SectorLinks(gain, none > 0.0, none, none)
+
+    rule = A3Rule(3.0, 1.0, time_to_trigger_s=0.0, filter_coefficient=0.0)
+    serving = ServingSectors(links_at, rule, 0.1, LossRule(below_db=3.0, after_s=1.0))
+    over, lost = serving.until(3.0)
+    assert (over.sector, over.lost) == (1, False) and over.time_s == pytest.approx(1.52)
+    assert (lost.sector, lost.lost) == (1, True) and lost.time_s == pytest.approx(2.56)
