@@ -18,6 +18,8 @@ from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import ValueRefusedError
 
 WITH_LAWS = ("kkt", "equal", "proportional")  # solvers that know other rates than Shannon's
+# keys of learning that nothing reads where nothing is trained
+OF_TRAINING = ("partition", "validation", "inputs", "loss", "metric", "executor", "device")
 NEEDS_LAWS = f"needs one of the solvers {', '.join(WITH_LAWS)}, without resource_blocks"
 
 
@@ -157,13 +159,9 @@ def _check_learning(learning: LearningSection) -> None:
                 "is dask, which trains on processors only; write device: cpu, or another executor"
             )
             raise ValueRefusedError(problem, keys=("learning", "executor"))
-    elif learning.partition is not None:
-        problem = "is not read with dataset: none; remove it, or write none"
-        raise ValueRefusedError(problem, keys=("learning", "partition"))
-    elif learning.validation is not None:
-        raise ValueRefusedError(
-            "is not read with dataset: none; remove it", keys=("learning", "validation")
-        )
-    elif learning.device != "cpu":
-        problem = "is not read with dataset: none; remove it"
-        raise ValueRefusedError(problem, keys=("learning", "device"))
+        return
+    for name in OF_TRAINING:
+        if getattr(learning, name) != LearningSection.model_fields[name].default:
+            instead = ", or write none" if name == "partition" else ""
+            problem = f"is not read with dataset: none; remove it{instead}"
+            raise ValueRefusedError(problem, keys=("learning", name))

@@ -119,6 +119,11 @@ def test_every_model_has_the_shape_of_its_natural_data(path):
             "learning.partition is missing; write for instance partition:",
         ),
         (["learning.device=cuda"], ScenarioError, "learning.device is not read with dataset: none"),
+        (["learning.validation=0.2"], ScenarioError, "learning.validation is not read with"),
+        (["learning.inputs=standard"], ScenarioError, "learning.inputs is not read with dataset"),
+        (["learning.loss=cross-entropy"], ScenarioError, "learning.loss is not read with dataset"),
+        (["learning.metric=./my.py:f"], ScenarioError, "learning.metric is not read with dataset"),
+        (["learning.executor=pool"], ScenarioError, "learning.executor is not read with dataset"),
         (
             ["learning.method=heterofl"],
             ScenarioError,
