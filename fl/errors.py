@@ -53,5 +53,9 @@ class MethodError(LearningKeyError):
     """A method, or a parameter of it, that is not allowed; the key "name" is the method itself."""
 
 
+class InputsError(LearningKeyError, DataError):
+    """The samples cannot have the scale that the key ``inputs`` asks for."""
+
+
 class ObjectiveError(LearningKeyError):
     """What the user's ``loss`` or ``metric``, which is the key, gives is not allowed."""

@@ -18,6 +18,7 @@ from fl import methods
 from fl.errors import (
     ClassifierError,
     DataError,
+    InputsError,
     LearningError,
     MethodError,
     ModelError,
@@ -97,7 +98,7 @@ def _sentence(error: BaseException, scenario: Scenario) -> EdgesimError | None:
         return scenario.error(error.key, error.problem)
     if isinstance(error, MethodError):
         return scenario.error((*METHOD, error.key), error.problem)
-    if isinstance(error, ObjectiveError):
+    if isinstance(error, ObjectiveError | InputsError):
         return scenario.error(("learning", error.key), error.problem)
     for kind, key in KEY_OF_ERROR.items():
         if isinstance(error, kind):

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fl.contracts import Array
-from fl.errors import DataError
+from fl.errors import InputsError
 
 IGNORED = -100  # a target that counts for nothing, torch's default
 Images = Callable[[], tuple[Array, Array]]
@@ -132,6 +132,15 @@ def to_unit(images: Array) -> Array:
     return images.astype(np.float32) / np.float32(255)
 
 
+def to_bytes(images: Array, name: str) -> Array:
+    """From [0, 1] to [0, 255], float32."""
+    if images.min() < 0 or images.max() > 1:
+        found = f"{name} holds values from {images.min():g} to {images.max():g}"
+        problem = f"is bytes, which is for pictures in [0, 1], but {found}; remove it"
+        raise InputsError("inputs", problem)
+    return images * np.float32(255)
+
+
 def rescaled(samples: Samples, inputs: str) -> Samples:
     """The same samples with their images, in [0, 1], on another scale.
 
@@ -141,17 +150,18 @@ def rescaled(samples: Samples, inputs: str) -> Samples:
             divided by its standard deviation; bytes: times 255.
 
     Raises:
-        DataError: the samples are texts, which have no scale.
+        InputsError: the samples are texts, which have no scale; with bytes, when the images are
+            read, they are not in [0, 1].
     """
     if inputs == "unit":
         return samples
     if samples.text:
-        raise DataError(f"inputs is {inputs}, but texts have no scale; remove it")
+        raise InputsError("inputs", f"is {inputs}, but texts have no scale; remove it")
 
     def images() -> tuple[Array, Array]:
         train, test = samples.images()
         if inputs == "bytes":
-            return train * np.float32(255), test * np.float32(255)
+            return to_bytes(train, "x_train"), to_bytes(test, "x_test")
         axes = (0, *range(2, train.ndim))
         mean = train.mean(axis=axes, keepdims=True, dtype=np.float64)
         deviation = train.std(axis=axes, keepdims=True, dtype=np.float64)

@@ -38,13 +38,15 @@ def check_own_data(setup: Setup) -> None:
     """Find what a run would refuse of the values of the user's own samples, without a run.
 
     Raises:
-        DataError: a value is not finite, or a code is negative; or they cannot be read.
+        DataError: a value is not finite or on no such scale, or a code is negative; or they
+            cannot be read.
         ModelError: a code is none that the model knows.
     """
-    name = setup.scenario.learning.dataset
-    if setup.source.in_memory:
+    name, inputs = setup.scenario.learning.dataset, setup.scenario.learning.inputs
+    own_file = setup.source.samples is not None and is_array_file(name)
+    if setup.source.in_memory or (own_file and inputs == "bytes"):
         setup.task.data.x_train  # noqa: B018 (reads the samples)
-    elif setup.source.samples is not None and is_array_file(name):
+    elif own_file:
         check_values(setup.scenario.folder / name)
     check_codes(setup.task)
 

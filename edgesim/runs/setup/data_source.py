@@ -107,8 +107,8 @@ def divide_data(scenario: Scenario, samples: Samples | None, seeds: Seeds) -> Fe
         "samples_per_device": learning.samples_per_device,
         "validation": learning.validation,
     }
+    samples = rescaled(samples, learning.inputs)
     try:
-        samples = rescaled(samples, learning.inputs)
         divided = datasets.spread(samples, scenario.device_count, seeds, **options)
         if not any(map(len, divided.test_index)) and divided.held_out is None:
             raise DataError(

@@ -33,6 +33,16 @@ def test_bytes_and_unit():
     assert rescaled(same := pictures(), "unit") is same
 
 
+def test_bytes_are_of_pictures_between_0_and_1():
+    """Measurements have no bytes; multiplied by 255 they would be trained on without a word."""
+    given = np.zeros((2, 3), dtype=np.float32)
+    for x_train, x_test, found in ((given - 1.5, given, "x_train"), (given, given + 2, "x_test")):
+        labels, images = np.zeros(2, dtype=int), (x_train, x_test)
+        data = rescaled(Samples(labels, labels, lambda: images, (3,), ("a",)), "bytes")  # noqa: B023
+        with pytest.raises(DataError, match=rf"^inputs is bytes, .* but {found} holds values from"):
+            data.images()
+
+
 def test_the_digits_have_mean_zero_and_deviation_one():
     train, _ = rescaled(load("digits"), "standard").images()
     assert abs(train.mean()) < 1e-5 and abs(train.std() - 1) < 1e-4
