@@ -30,6 +30,8 @@ def parts_of(given: Any, source: str) -> list[tuple[str, Any]]:
             parts += [(f"{kind}_{name}", column) for kind, column in columns.items()]
             names: Any = getattr(value, "classes", None)  # often their number
             listed = isinstance(names, list | tuple | Mapping | np.ndarray)
+            # a data set keeps its classes where it makes real targets of the labels
+            listed = listed and as_array(columns["y"], f"{source}: y_{name}").dtype.kind != "f"
             if "classes" not in given and name == "train" and listed:
                 parts.append(("classes", list(names)))
         else:

@@ -28,6 +28,9 @@ def labels_of(
     each = {"y_train": y_train, "y_test": y_test}
     kinds = {name: y.dtype.kind for name, y in each.items()}
     if all(kind == "f" for kind in kinds.values()):
+        if "classes" in arrays:
+            problem = "classes names labels, but y_train and y_test hold real targets"
+            raise DataError(f"{source}: {problem}; give y.astype(int), or remove classes")
         return (*targets_of(each, source), ())
     for name, y in each.items():
         if kinds[name] not in "iu":

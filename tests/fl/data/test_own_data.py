@@ -152,6 +152,13 @@ def test_real_targets_have_no_classes():
     assert samples.y_train.dtype == np.float32
 
 
+def test_the_classes_of_a_data_set_with_real_targets_are_not_the_users_words():
+    """A data set of torchvision keeps them where its target_transform makes real numbers."""
+    train = TensorDataset(torch.zeros(2, 4), torch.tensor([0.5, 1.5]))
+    train.classes = ["cat", "dog"]
+    assert own_samples((train, train), "data").classes == ()
+
+
 def test_images_are_read_only_when_they_are_used(tmp_path):
     path = folder_of(tmp_path / "a", arrays(x_train=np.full((3, 4), np.nan)))
     samples = read_array_files(path)
@@ -171,6 +178,10 @@ def test_images_are_read_only_when_they_are_used(tmp_path):
         ({"y_train": [0.5, 1.0, 2.0]}, "y_train is of type float64; give whole numbers"),
         ({"y_train": [0, 1, 99]}, "the label 99 is larger than the number of samples"),
         ({"classes": ["a"]}, "the label 1 has no name: classes has 1"),
+        (
+            {"classes": ["a", "b"], "y_train": [0.0, 1.0, 0.0], "y_test": [1.0, 0.0]},
+            r"classes names labels, but y_train and y_test hold real targets; .*y\.astype\(int\)",
+        ),
         ({"x_test": np.zeros((2, 5))}, r"samples of x_train are \(4,\), of x_test \(5,\)"),
         ({"x_train": [1.0, 2.0, 3.0]}, r"x_train has shape \[3\]; give \[N, ...\]"),
         ({"x_train": [[1], [1, 2]]}, "x_train is no array"),
