@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from edgesim.scenario.fields import Quantity, WholeNumber, Word
 from edgesim.scenario.hardware.power_schema import BatterySection, RadioSection
 from edgesim.scenario.hardware.processor_schema import CpuSection
 from edgesim.scenario.per_device_values import Draw, constant, per_device
-from edgesim.scenario.presence.presence_schema import AnyPresence
+from edgesim.scenario.presence.presence_schema import IS_DEFAULT, AnyPresence
 from edgesim.scenario.radio.mobility_schema import MobilitySection
 from edgesim.scenario.radio.placement import Placement, PlacementReader
-from edgesim.scenario.section import OURS, Section, ValueRefusedError, key, refuse
+from edgesim.scenario.section import (
+    OURS,
+    NoneOrSection,
+    Section,
+    ValueRefusedError,
+    key,
+    refuse,
+)
 
 JOB_ENDS = ("lost", "restart", "resume")
 
@@ -99,8 +106,8 @@ class DeviceClass(Section):
         "not set: the transmit power alone is charged, Yang et al., IEEE TWC 2021",
         written=False,
     )
-    presence: AnyPresence | None = key(
-        "when devices are there, as a process in time; instead of availability",
+    presence: Annotated[AnyPresence | None, NoneOrSection()] = key(
+        "when devices are there, as a process in time; instead of availability; none: no process",
         "{kind: onoff, on: 300 s, off: 100 s}",
         None,
         f"{OURS}: always, or by availability",
@@ -134,6 +141,13 @@ class DeviceClass(Section):
         """Do its devices change as they work: by heat, other load, a battery or a modem?"""
         parts = (self.cpu.thermal, self.cpu.background, self.battery, self.radio)
         return any(part is not None for part in parts)
+
+    @field_validator("presence", mode="before")
+    @classmethod
+    def _always_is_no_process(cls, given: object) -> object:
+        if given == "always":
+            raise refuse(given, IS_DEFAULT)
+        return given
 
     @model_validator(mode="after")
     def _comes_and_goes(self) -> DeviceClass:

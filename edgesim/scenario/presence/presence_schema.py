@@ -12,6 +12,8 @@ from edgesim.scenario.per_device_values import Draw, constant, per_device
 from edgesim.scenario.section import OURS, Section, key, refuse
 from edgesim.scenario.units import format_quantity
 
+IS_DEFAULT = ", which is the default; remove presence, write none, or give it an outage"
+
 
 class OutageSection(Section):
     group: Annotated[str, NAME] = key(
@@ -37,8 +39,7 @@ class AlwaysPresence(PresenceSection):
     @model_validator(mode="after")
     def _has_outages(self) -> AlwaysPresence:
         if self.outage is None:
-            problem = ", which is the default; remove presence, or give it an outage"
-            raise refuse(self.kind, problem, "kind")
+            raise refuse(self.kind, IS_DEFAULT, "kind")
         return self
 
 

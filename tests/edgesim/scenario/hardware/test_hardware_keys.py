@@ -113,3 +113,15 @@ def test_the_solver_energy_refuses_what_it_does_not_count(path, change, key):
     with pytest.raises(EdgesimError) as refused:
         simulate(load(path, [*removed, change, "allocation.solver=energy"]))
     assert f"{key} is not counted by the solver energy" in str(refused.value)
+
+
+def test_the_word_none_takes_a_presence_away(tmp_path):
+    """A scheme whose devices are always there, beside others whose devices come and go."""
+    path = tmp_path / "phones.yaml"
+    path.write_text(CELL)
+    bare = [f"~{CPU}.thermal", f"~{CPU}.background", f"~{BATTERY}", "~devices.0.radio"]
+    comes = "devices.0.presence={kind: onoff, on: 3 s, off: 1 s}"
+    plain = load(path, bare)
+    there = load(path, [*bare, comes, "devices.0.presence=none"])
+    assert there.devices[0].presence is None and there.digest() == plain.digest()
+    assert load(path, [*bare, comes]).digest() != plain.digest()

@@ -90,6 +90,7 @@ DEVICE_KEYS = [
     ("mobility: {waypoint: {speed: 1 m/s}, end: hold}", "mobility.end", "read with trace only"),
     ("presence: {kind: sometimes}", "presence.kind", "allowed is always or onoff or diurnal"),
     ("presence: {kind: always}", "presence.kind", "which is the default"),
+    ("presence: always", 'presence is "always"', "which is the default; remove presence, write"),
     ("presence: {kind: onoff, on: 0 s, off: 1 s}", "presence.on", "more than 0"),
     ("presence: {kind: onoff, on: [], off: 1 s}", "presence.on", "write at least one value"),
     ("presence: {kind: onoff, on: 100 m, off: 1 s}", "presence.on", "a time is needed"),
