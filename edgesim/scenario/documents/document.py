@@ -19,6 +19,7 @@ KIND_KEYS: dict[KeyPath, str] = {
     ("network", "channel", "fading"): "kind",
     ("network", "downlink"): "mode",
 }
+ONE_KIND = ("broadcast", "unicast")  # words whose sections have the same keys
 BELOW = -1  # in a scheme: the changes that it is laid over; keys of a file are texts
 MISSING = object()
 

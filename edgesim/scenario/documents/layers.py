@@ -8,6 +8,7 @@ from typing import Any
 from edgesim.scenario.documents.document import (
     BELOW,
     KIND_KEYS,
+    ONE_KIND,
     Document,
     KeyPath,
     key_path,
@@ -85,7 +86,9 @@ def _merge(document: Document, patch: Document, at: KeyPath) -> None:
         named = {kind: there} if kind_of_word(path, there) else there
         if isinstance(there, list) and value and all(str(each)[:1].isdigit() for each in value):
             pass  # devices: {0: {...}} changes items, as devices.0 does
-        elif not isinstance(named, dict) or (kind in value and named.get(kind) != value[kind]):
+        elif not isinstance(named, dict) or (
+            kind in value and _are_two_kinds(named.get(kind), value[kind])
+        ):
             document.put(path, Document({}, {(): part.place_of(())}))
         _merge(document, part, path)
 
@@ -96,4 +99,8 @@ def changes_kind(document: Document, path: KeyPath, part: Document) -> bool:
         return False
     there = document.find(path[:-1])
     kind = there.get(path[-1]) if isinstance(there, dict) else there
-    return isinstance(there, dict | str) and kind != part.tree
+    return isinstance(there, dict | str) and _are_two_kinds(kind, part.tree)
+
+
+def _are_two_kinds(one: Any, other: Any) -> bool:
+    return one != other and not (one in ONE_KIND and other in ONE_KIND)

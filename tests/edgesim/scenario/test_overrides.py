@@ -280,3 +280,19 @@ def test_a_word_of_a_section_takes_the_keys_of_another_one(tmp_path):
     assert edgesim.load(path, given).network.channel.fading.coherence_s == 0.005
     with pytest.raises(ScenarioError, match='kind="none", which reads no coherence'):
         edgesim.load(path, ["~schemes", f"{fading}=none", f"{fading}.coherence=5ms"])
+
+
+DOWNLINK = "{bandwidth: 5 MHz, downlink: {mode: broadcast, tx_power: 46 dBm, bandwidth: 1 MHz},"
+
+
+@pytest.mark.parametrize("change", ["{mode: unicast}", "{mode: unicast, tx_power: 40 dBm}"])
+def test_downlinks_that_take_time_are_one_kind(tmp_path, change):
+    """Both modes read the same keys, so that one changed to the other keeps those beside it."""
+    path, scheme = tmp_path / "downlink.yaml", f"one: {{network: {{downlink: {change}}}}}"
+    path.write_text(REMOVALS.replace("{bandwidth: 5 MHz,", DOWNLINK).replace("one: {}", scheme))
+    down = edgesim.load(path, label="one").network.downlink
+    assert (down.mode, down.bandwidth_hz) == ("unicast", 1e6)
+    other = edgesim.load(path, ["network.downlink.mode=unicast"], label="two").network.downlink
+    assert (other.mode, other.tx_power_w, other.bandwidth_hz) == ("unicast", 10**1.6, 1e6)
+    ideal = edgesim.load(path, ["network.downlink=ideal"], label="one").network.downlink
+    assert (ideal.mode, ideal.tx_power_w) == ("ideal", None)
