@@ -3,9 +3,10 @@
 1 multiply-add counts 2 FLOP; activations, pooling, norms and look-ups count nothing. A training
 step runs the whole model forward, takes the gradient by the weights of every layer that is
 trained, and the gradient by the activations of every layer behind the first trained one, but none
-by the images. No gradient comes to a layer whose output is not used. `torch.utils.flop_counter`
-counts the same. Two switches follow papers: a backward pass that costs twice the forward pass in
-every layer, and FLOPs of biases.
+by the images. In a module of the user's own it takes the gradient by each factor of a product that
+depends on a trained weight. No gradient comes to a layer whose output is not used.
+`torch.utils.flop_counter` counts the same. Two switches follow papers: a backward pass that costs
+twice the forward pass in every layer, and FLOPs of biases.
 """
 
 from __future__ import annotations
@@ -181,11 +182,14 @@ def slot_flops(
     )
     if first is None:
         return
+    bits = sum(1 << i for i, changed in enumerate(changes) if changed)
     for slot, part, changed in zip(slots, parts, changes, strict=True):
         behind, reaches = slot.layer > first, slot.layer == first or part.until > first
-        by_activations = 1.0 - part.of_samples if behind else part.inner * reaches
+        by_activations = 1.0 if behind else part.inner * reaches
         multiplies = part.reached and part.kind in ("weight", "embedding")
         counted = changed + (by_activations if multiplies else 0)
+        if multiplies and part.factors is not None:
+            counted = sum(share for share, factor in part.factors if factor & bits)
         forward = accounting.forward(part)
         yield slot, forward, forward * (2 if accounting.backward == "twice" else counted)
 

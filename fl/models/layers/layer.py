@@ -52,9 +52,10 @@ class LayerTensor:
         inner: share of its uses whose input is computed within its own layer, or by later layers
             that use it too.
         reached: the outputs depend on it; else no backward pass comes to it.
-        of_samples: share of its uses whose input is made of the samples alone, as in the first
-            layer and in another branch beside it: no gradient by it is taken.
         until: place of the last layer that uses it, where several do.
+        factors: of a module of the user's own: shares of its uses, and the tensors of the model
+            that a factor of the product depends on, as a set of bits (1 << i for the i-th). Where
+            one of them is trained, a backward pass takes the gradient by that factor.
     """
 
     name: str
@@ -66,8 +67,8 @@ class LayerTensor:
     spread: float | str
     inner: float = 0.0
     reached: bool = True
-    of_samples: float = 0.0
     until: int = 0
+    factors: tuple[tuple[float, int], ...] | None = None
 
     def initial(self, rng: np.random.Generator) -> Array:
         """Initial values [size]."""

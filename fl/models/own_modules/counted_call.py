@@ -6,6 +6,7 @@ weights by their sizes; a module without weights of its own divides it among tho
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,12 +37,9 @@ class TracedParameter:
             owners the first; of a parameter beside modules one less than of the first that it
             changes the input of.
         uses: how often a forward pass of one sample multiplies by, or adds, each coordinate.
-        inner: share of its uses whose input is computed by its own module: of a layer that is
-            called again with what it made, the later calls.
         rows: each of its rows feeds one output.
         reached: the outputs depend on it, so that a backward pass comes to it.
-        of_samples: share of its uses whose input no parameter changes, as of a second branch.
-        until: as ``place``, of several owners the last.
+        factors: of its uses (`fl.models.layers.layer.LayerTensor`).
     """
 
     name: str
@@ -50,11 +48,9 @@ class TracedParameter:
     owner: str
     place: int
     uses: float
-    inner: float
     rows: bool
     reached: bool
-    of_samples: float
-    until: int
+    factors: tuple[tuple[float, int], ...] | None
 
 
 class CountedCall:
@@ -63,24 +59,23 @@ class CountedCall:
     def __init__(self, module: nn.Module) -> None:
         self.module = module
         self.names = {each: name for name, each in module.named_modules()}
-        # multiply-adds of one sample in each call
-        self.calls: dict[str, list[float]] = {name: [] for name in self.names.values()}
+        # multiply-adds of one sample, and the parameters that the two factors depend on
+        self.products = {
+            name: list[tuple[float, tuple[int, int]]]() for name in self.names.values()
+        }
         self.place: dict[str, int] = {}
 
     def __call__(self, x: Tensor) -> Any:
-        calling, counted = [""], 0
-        self.calls[""].append(0.0)
+        calling = [""]
 
         def charge() -> None:
-            nonlocal counted
-            total = counter.total
-            self.calls[calling[-1]][-1] += (total - counted) / (2 * BATCH)
-            counted = total
+            made = ((flops / (2 * BATCH), factors) for flops, factors in counter.products)
+            self.products[calling[-1]] += made
+            counter.products.clear()
 
         def enter(module: nn.Module, _: Any) -> None:
             charge()
             calling.append(self.names[module])
-            self.calls[calling[-1]].append(0.0)
             self.place.setdefault(calling[-1], len(self.place))
 
         def leave(*_: Any) -> None:
@@ -95,7 +90,7 @@ class CountedCall:
                 each.register_forward_hook(leave, always_call=True),
             )
         ]
-        with flop_counter() as counter:
+        with flop_counter(list(self.module.parameters())) as counter:
             outputs = self.module(x)
             charge()
         for handle in hooks:
@@ -128,7 +123,8 @@ class CountedCall:
         tied = self.tied(every)
         # a decoder may multiply by what is looked up elsewhere
         multiplied = sizes | {n: named[n].numel() for n in tied if kinds[n] == "embedding"}
-        for owner, calls in self.calls.items():
+        factors = {name: defaultdict[int, float](float) for name in kinds}
+        for owner, products in self.products.items():
             # tied weights count for every module that has them, and once in the model
             own = [
                 first
@@ -138,11 +134,15 @@ class CountedCall:
             own = own or [name for name in sizes if not owner or name.startswith(f"{owner}.")]
             own = own or list(sizes)
             own = [name for name in own if name in reached] or own
+            size, by_factor = sum(multiplied[each] for each in own), defaultdict[int, float](float)
+            for bits, macs in ((bits, macs) for macs, both in products for bits in both if bits):
+                by_factor[bits] += macs
             for name in own:
-                uses[name] += sum(calls) / sum(multiplied[each] for each in own)
-        inputs = self.calls_behind(list(named.values()), x)
-        found, seen = [], set[tuple[str, str]]()
-        for name, each in module.named_parameters():
+                uses[name] += sum(macs for macs, _ in products) / size
+                for bits, macs in by_factor.items():
+                    factors[name][bits] += macs / size
+        found = []
+        for i, (name, each) in enumerate(module.named_parameters()):
             owner, kind = self.caller(name), kinds[name]
             beside = name.rpartition(".")[0]
             weight = next((n for n in sizes if n.rpartition(".")[0] == beside), None)
@@ -150,34 +150,36 @@ class CountedCall:
                 kind = "embedding"  # added, looked up or not used: nothing is multiplied by it
             if kind == "bias" and weight:
                 uses[name] = uses[weight]
-            tensor = beside if is_parametrized(name) else name  # which has several parameters
-            inner = float(any(o == owner and t != tensor for o, t in seen))
-            inner *= kind == "weight" and "weight_ih_l0" not in name
-            of_samples = 0.0
-            layer = module.get_submodule(owner) if is_parametrized(name) else self.holder(name)
-            if kind == "weight" and isinstance(layer, SIMPLE):
-                inner = max(inner, self.share_of_own_outputs([owner], each, x))
-                plain = [not depends for called, depends in inputs if called == owner]
-                beside_it = (n for n in sizes if n == name or n.startswith(f"{tensor}."))
-                whole = sum(uses[n] * sizes[n] for n in beside_it)
-                of_samples = self.macs_of(owner, plain) / whole
-            seen |= {(owner, tensor)} if kind == "weight" else set()
             owners = tied.get(name, [owner])
-            shape, places = tuple(each.shape), [2 * self.called(one) for one in owners]
-            place, until = min(places), max(places)
-            if len(owners) > 1:
-                inner = self.share_of_own_outputs(owners, each, x)
-            elif any(is_below(other, owner) for other in self.place):
-                place = until = self.first_use(each, x)
+            shape, place = tuple(each.shape), min(2 * self.called(one) for one in owners)
+            if len(owners) == 1 and any(is_below(other, owner) for other in self.place):
+                place = self.first_use(each, x)
             rows = kind == "weight" and isinstance(self.holder(name), ROWS)
-            counts = uses[name], inner, rows, name in reached, of_samples, until
+            shares = tuple((of / uses[name], bits) for bits, of in factors[name].items() if of)
+            # a function with a backward pass of its own hides what its products depend on
+            hidden = kind == "weight" and not any(bits >> i & 1 for _, bits in shares)
+            counts = uses[name], rows, name in reached, None if hidden else shares
             found.append(TracedParameter(name, shape, kind, owner, place, *counts))
         return tuple(found)
 
     def first_use(self, parameter: nn.Parameter, x: Tensor) -> int:
         """Place of a parameter of a module that calls others: `TracedParameter.place`."""
-        behind = (name for name, depends in self.calls_behind([parameter], x) if depends)
-        return min((2 * self.called(name) - 1 for name in behind), default=2 * len(self.place))
+        every, places = list(self.module.parameters()), [2 * len(self.place)]
+
+        def look(module: nn.Module, given: tuple, named: dict) -> None:
+            inputs = (*given, *named.values())
+            if any(isinstance(each, Tensor) and each.requires_grad for each in inputs):
+                places.append(2 * self.called(self.names[module]) - 1)
+
+        hooks = [each.register_forward_pre_hook(look, with_kwargs=True) for each in self.names]
+        for each in every:
+            each.requires_grad_(each is parameter)
+        self.module(x)
+        for each in every:
+            each.requires_grad_()
+        for handle in hooks:
+            handle.remove()
+        return min(places)
 
     def tied(self, every: Mapping[str, str]) -> dict[str, list[str]]:
         """The layers and look-ups that share a parameter, where several that are called do.
@@ -193,44 +195,6 @@ class CountedCall:
             if called and owner not in known:  # a layer may have two names
                 known.append(owner)
         return {first: known for first, known in owners.items() if len(known) > 1}
-
-    def share_of_own_outputs(self, owners: Sequence[str], weight: nn.Parameter, x: Tensor) -> float:
-        """Share of a weight's multiply-adds in calls whose input it has changed itself."""
-        macs = [each for owner in owners for each in self.calls[owner]]
-        if len(macs) < 2 or not sum(macs):
-            return 0.0
-        behind = self.calls_behind([weight], x)
-        again = (
-            self.macs_of(owner, [depends for name, depends in behind if name == owner])
-            for owner in owners
-        )
-        return sum(again) / sum(macs)
-
-    def macs_of(self, owner: str, chosen: Sequence[bool]) -> float:
-        """Multiply-adds of a sample in the chosen ones of a module's calls."""
-        # A module that draws how often it calls a layer may do so another number of times here.
-        pairs = zip(self.calls[owner], chosen, strict=False)
-        return sum(macs for macs, is_chosen in pairs if is_chosen)
-
-    def calls_behind(self, parameters: Sequence[nn.Parameter], x: Tensor) -> list[tuple[str, bool]]:
-        """Each call of a module in order: its name, and does its input depend on parameters?"""
-        every, behind = list(self.module.parameters()), {id(each) for each in parameters}
-        found = [("", False)]  # what is done outside of calls, as in `calls`
-
-        def look(module: nn.Module, given: tuple, named: dict) -> None:
-            inputs = (*given, *named.values())
-            depends = any(isinstance(each, Tensor) and each.requires_grad for each in inputs)
-            found.append((self.names[module], depends))
-
-        hooks = [each.register_forward_pre_hook(look, with_kwargs=True) for each in self.names]
-        for each in every:
-            each.requires_grad_(id(each) in behind)
-        self.module(x)
-        for each in every:
-            each.requires_grad_()
-        for handle in hooks:
-            handle.remove()
-        return found
 
     def caller(self, name: str) -> str:
         """The module whose call uses a parameter: its own, or one around it that is called."""

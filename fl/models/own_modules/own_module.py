@@ -113,10 +113,8 @@ class ModuleArchitecture(Architecture):
         return tuple(
             LayerTensor(
                 *(p.name, p.shape, (), p.kind, roles(p.name), p.uses, "given"),
-                inner=p.inner,
                 reached=p.reached,
-                of_samples=p.of_samples,
-                until=p.until,
+                factors=p.factors,
             )
             for p in self.trace.parameters
         )
