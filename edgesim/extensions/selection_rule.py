@@ -95,7 +95,7 @@ def check_selection(scenario: Scenario, method: Method) -> None:
         ScenarioKeyError: with the key to remove.
     """
     rule, name = scenario.learning.selection.name, scenario.learning.method.name
-    if rule != DEFAULT and type(method).select is not Method.select:
+    if rule != DEFAULT and not method.leaves_choice_open():
         problem = f"is {rule}, which {name} does not read: it selects by a rule of its own"
         raise ScenarioKeyError(SELECTION, f"{problem}; remove it")
     asked, devices = method.participants, scenario.device_count

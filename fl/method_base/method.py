@@ -166,6 +166,10 @@ class Method(metaclass=ABCMeta):
         stream = self.task.streams.stream("select", round=view.occasion)
         return np.sort(self.task.selection(view, count, stream))
 
+    def leaves_choice_open(self) -> bool:
+        """Does the task's selection rule choose the devices of every round?"""
+        return type(self).select is Method.select
+
     def observe(self, state: State, report: Report) -> State:
         """The state after the server has seen how the round of every device ended."""
         return state

@@ -77,6 +77,9 @@ class PruneFL(SubmodelMethod):
         """At first one device, the idle one with the lowest number."""
         return view.idle[:1] if view.g < self.rounds_alone else super().select(state, view)
 
+    def leaves_choice_open(self) -> bool:
+        return self.rounds_alone == 0
+
     # --- the mask --------------------------------------------------------------------------------
 
     def kept(self, state: State | None, view: View, k: int) -> Array:

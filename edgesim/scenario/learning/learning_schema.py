@@ -78,8 +78,8 @@ class LearningSection(Section):
     )
     selection: Annotated[MethodSpec, SelectionReader()] = key(
         "which of the idle devices take part, as many as the method's participants, with the "
-        "rule's parameters; ./file.py:function for a rule of your own; oort and refl have their "
-        "own",
+        "rule's parameters; ./file.py:function for a rule of your own; oort, refl, and prunefl "
+        "with rounds_alone have their own",
         "best-channel",
         MethodSpec("uniform"),
         "McMahan et al., AISTATS 2017, Algorithm 1",

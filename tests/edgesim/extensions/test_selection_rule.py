@@ -81,6 +81,16 @@ def test_by_name(chosen):
     ) == [[1, 2], [1, 2]]
 
 
+def test_prunefl_leaves_the_choice_open_unless_one_device_begins_alone(chosen):
+    trained = "learning.dataset=digits", "learning.partition={kind: iid}"
+    asked = "learning.method={name: prunefl, participants: 1}"
+    assert chosen("round-robin", *trained, asked) == [[0], [1]]
+    assert chosen("age", *trained, asked) == [[0], [1]]
+    with pytest.raises(ScenarioError) as problem:
+        chosen("round-robin", *trained, asked.replace("1}", "1, rounds_alone: 1}"))
+    assert "is round-robin, which prunefl does not read" in str(problem.value)
+
+
 @pytest.mark.parametrize("clock", ["buffered, buffer: 3", "asynchronous"])
 def test_turns_move_on_by_jobs_where_they_overlap(tmp_path, clock):
     """4 of 20 unequal devices at work: the first 20 jobs are of 20 devices."""
