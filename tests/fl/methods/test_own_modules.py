@@ -1,5 +1,8 @@
 """Methods ask a module of the user's own for its output layer, classifier, rows and units."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from torch import nn
@@ -11,6 +14,8 @@ from fl.models.own_modules.module_making import maker
 from fl.models.own_modules.own_module import ModuleArchitecture
 from fl.task import LearningTask
 from tests.fl.conftest import Bench
+
+GUIDE = Path(__file__).parents[3] / "docs/guide/own-data-and-model.md"
 
 
 def pooled():
@@ -92,3 +97,16 @@ def test_the_scaler_divides_what_is_narrower(bench_of):
     method = bench_of(normed).method("heterofl", width=0.5)
     (phase,) = bench_of(normed).jobs(method, method.start(), devices=[0])[0].phases
     assert phase.scale.unique().tolist() == [1, 2] and int((phase.scale == 2).sum()) == 35
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("apfl", {}), ("fjord", {"distillation": True}), ("per-fedavg", {})]
+)
+def test_a_loss_of_the_methods_own_is_without_dropout_as_the_guide_says(bench_of, name, params):
+    front = nn.Flatten(), nn.Linear(64, 6), nn.ReLU()
+    plain = bench_of(lambda: nn.Sequential(*front, nn.Identity(), nn.Linear(6, 10)))
+    dropping = bench_of(lambda: nn.Sequential(*front, nn.Dropout(0.9), nn.Linear(6, 10)))
+    states = [each.play(name, rounds=1, **params)[1] for each in (plain, dropping)]
+    assert states[0].w.equal(states[1].w)
+    (row,) = re.findall(r"^\| methods with a loss of their own.*", GUIDE.read_text(), re.MULTILINE)
+    assert name in row
