@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from fl.contracts import Array, Phase, Stage, Tensor, Update, View, Work
+from fl.errors import MethodError
 from fl.method_base.affine_demand import total_work
 from fl.method_base.method import State, param
 from fl.methods._ordered_dropout import (
@@ -32,7 +33,8 @@ class Fjord(SubmodelMethod):
 
     Departs from the paper:
         No normalisation layers of their own per width.
-        The optimiser starts anew in every batch (the authors use no momentum).
+        The optimiser starts anew in every batch, so that ``momentum`` goes with ``resample: round``
+        alone (the authors use none).
     """
 
     source: ClassVar[str] = "Horvath et al., NeurIPS 2021, Algorithm 1"
@@ -65,6 +67,13 @@ class Fjord(SubmodelMethod):
         source="Horvath et al.: optional",
     )
     weighting: str = weighting_by_samples("Horvath et al., Algorithm 1")
+
+    @classmethod
+    def conflict(cls, values: dict[str, Any]) -> MethodError | None:
+        if values["momentum"] and values["resample"] == "batch":
+            problem = "but with resample: batch the optimiser starts anew in every batch; remove it"
+            return MethodError("momentum", f"is {values['momentum']}, {problem}")
+        return super().conflict(values)
 
     @classmethod
     def unread(cls, values: dict[str, Any]) -> dict[str, str]:

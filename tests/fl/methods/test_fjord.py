@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fl.contracts import Grant
+from fl.errors import MethodError
 from fl.methods._ordered_dropout import first_units
 from fl.training import local_sgd as local
 from tests.fl.conftest import view_of
@@ -73,3 +74,14 @@ def test_fjord_with_distillation_learns_from_both_widths(bench):
     )
     outside = ~torch.from_numpy(first_units(method.layout, 0.25))
     assert not torch.equal(done.w[outside], state.w[outside])  # the largest width learns too
+
+
+def test_fjord_refuses_momentum_that_no_step_would_have(bench):
+    """An optimiser that starts anew in every batch never has a velocity from the step before."""
+    with pytest.raises(MethodError, match=r"momentum is 0\.9, but with resample: batch"):
+        bench.method("fjord", momentum=0.9)
+    states = [
+        bench.play("fjord", rounds=1, resample="round", momentum=each, lr=LR)[1].w
+        for each in (0.0, 0.9)
+    ]
+    assert not torch.equal(*states)
