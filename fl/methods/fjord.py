@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from fl.contracts import Array, Phase, Stage, Tensor, Update, View, Work
+from fl.data.samples import IGNORED
 from fl.errors import MethodError
 from fl.method_base.affine_demand import total_work
 from fl.method_base.method import State, param
@@ -149,7 +150,11 @@ class Fjord(SubmodelMethod):
 
             teacher = self.task.architecture.logits(w * largest, x)
             student = self.task.architecture.logits(w * drawn, x)
-            taught = cross_entropy(student, teacher.detach().softmax(dim=1))
+            chances = teacher.detach().softmax(dim=1)
+            if y.dim() == 1:
+                taught = cross_entropy(student, chances)
+            else:  # of texts the mean over the steps with a label, as of the labels
+                taught = cross_entropy(student, chances, reduction="none")[y != IGNORED].mean()
             return cross_entropy(teacher, y) + taught
 
         return loss

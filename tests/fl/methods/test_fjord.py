@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from edgesim.seeds import Seeds
 from fl.contracts import Grant
+from fl.data.samples import IGNORED, Federated
 from fl.errors import MethodError
 from fl.methods._ordered_dropout import first_units
+from fl.models.architectures import build
+from fl.task import LearningTask
 from fl.training import local_sgd as local
-from tests.fl.conftest import view_of
+from tests.fl.conftest import Bench, view_of
 
 LR = 0.1
 
@@ -85,3 +89,21 @@ def test_fjord_refuses_momentum_that_no_step_would_have(bench):
         for each in (0.0, 0.9)
     ]
     assert not torch.equal(*states)
+
+
+def test_fjord_distils_from_no_padding():
+    """What stands where a text has ended, behind its words, moves neither loss nor gradient."""
+    y = np.array([[1, 2, IGNORED, IGNORED], [3, 1, 2, IGNORED]])
+    model = build("reddit-lstm", (4,), 10, text=True, at_every_step=True)
+    data = Federated(
+        y, y, lambda: (y, y), (4,), [np.arange(2)], [np.arange(2)], tuple("0123456789")
+    )
+    method = Bench(LearningTask(model, data, 2, Seeds(0))).method("fjord", distillation=True)
+    whole, half = (torch.from_numpy(first_units(method.layout, s)) for s in (1.0, 0.5))
+    w, found = method.start().w.requires_grad_(), []
+    for code in (0, 9):
+        loss = method._distilling(whole, half)(
+            w, torch.from_numpy(np.where(y == IGNORED, code, y)), torch.from_numpy(y)
+        )
+        found.append([loss, *torch.autograd.grad(loss, w)])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
