@@ -46,6 +46,9 @@ def test_the_method_of_the_guide(scenario):
     sent = round(0.05 * total) * 32 + total  # values, and a bitmap that names them
     assert run.device_rounds.bits_up.max() <= sent
     assert run.rounds.bits_up.iloc[0] < 0.1 * run.rounds.bits_down.iloc[0]
+    paid = f"learning.method={method}", "accounting={mask_overhead: bitmap}"
+    run = simulate(scenario("topk.py", blocks("method.md")[0], *paid), allow_code=True)
+    assert (run.device_rounds.bits_up == sent).all()
 
 
 def test_the_allocator_of_the_guide(scenario):
