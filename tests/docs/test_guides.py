@@ -11,6 +11,7 @@ import pytest
 
 from edgesim import load, simulate
 from edgesim.clocks import clock_choice
+from edgesim.errors import EdgesimError
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDES = ROOT / "docs" / "guide"
@@ -49,6 +50,39 @@ def test_the_method_of_the_guide(scenario):
     paid = f"learning.method={method}", "accounting={mask_overhead: bitmap}"
     run = simulate(scenario("topk.py", blocks("method.md")[0], *paid), allow_code=True)
     assert (run.device_rounds.bits_up == sent).all()
+
+
+COUNTED = """\
+from dataclasses import dataclass, replace
+
+from fl.method_base.affine_demand import total_work
+from fl.methods.fedavg import FedAvg
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(FedAvg):
+    def payload(self, rho):
+        return replace(super().payload(rho), bits_up=None)
+
+    def encode(self, job, trained):
+        return replace(super().encode(job, trained), bits=1000.0)
+"""
+PLANNED = """
+    def planned(self, k, rho):
+        return total_work(self.stages(k, rho)), 1200.0
+"""
+
+
+def test_bits_that_only_training_knows_are_planned_as_the_guide_says(scenario):
+    """`Sent` has them, and `planned` what a round is planned with: one without the other fails."""
+    text = (GUIDES / "method.md").read_text(encoding="utf-8")
+    bullet = text[text.index("* Where bits are known only") :].split("\n* ")[0]
+    assert all(f"`{name}" in bullet for name in ("bits_up=None", "Sent", "planned"))
+    method = "learning.method={name: ./counted.py:Counted, lr: 0.1}"
+    with pytest.raises(EdgesimError, match="give a number, or define planned"):
+        simulate(scenario("counted.py", COUNTED, method), allow_code=True)
+    run = simulate(scenario("counted.py", COUNTED + PLANNED, method), allow_code=True)
+    assert (run.device_rounds.bits_up == 1000).all()
 
 
 def test_the_allocator_of_the_guide(scenario):
