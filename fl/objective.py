@@ -28,6 +28,11 @@ def hits(outputs: Tensor, y: Tensor) -> Tensor:
     return hit if y.dim() == 1 else over_steps(hit.double(), y)
 
 
+def label_hits(outputs: Tensor, y: Tensor) -> Tensor:
+    """Is each label the likeliest class, bool [labels]; padding has none."""
+    return (outputs.argmax(dim=1) == y)[y != IGNORED]
+
+
 def over_steps(values: Tensor, y: Tensor) -> Tensor:
     """Values of samples [B] as they are; of steps [B, T] the mean over those with a label."""
     if y.dim() == 1:

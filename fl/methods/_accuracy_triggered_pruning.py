@@ -15,7 +15,7 @@ from fl.contracts import Array, Payload, Stage, Tensor, Update, View, Work
 from fl.method_base.affine_demand import upload_bits
 from fl.method_base.method import PRUNING, State, param
 from fl.methods._submodel_method import SubmodelMethod
-from fl.objective import hits
+from fl.objective import label_hits
 
 OURS = "our choice: it differs by data set"
 
@@ -87,7 +87,7 @@ class AccuracyTriggeredPruning(SubmodelMethod):
         index = self.task.tensor(self.tested_samples(k))
         with torch.no_grad(), one_torch_thread():
             logits = self.task.architecture.logits(w, images[index])
-        return float(hits(logits, labels[index]).double().mean())
+        return float(label_hits(logits, labels[index]).double().mean())
 
     # --- what it costs ---------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from fl.contracts import Outcome, Report, View
 from fl.method_base.state import State
 from fl.methods.fedlps.bandits import Arms, PUcbv
 from fl.methods.fedlps.fedlps_parameters import FedLPSParameters
-from fl.objective import hits
+from fl.objective import label_hits
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,5 +121,5 @@ class RatioPolicy:
         mine = torch.from_numpy(task.data.train_index[k]).to(x.device)
         with torch.inference_mode():
             w = task.initial()
-            found = [hits(task.architecture.logits(w, x[i]), y[i]).float() for i in mine.split(125)]
-        return float(torch.cat(found).mean())
+            found = [label_hits(task.architecture.logits(w, x[i]), y[i]) for i in mine.split(125)]
+        return float(torch.cat(found).float().mean())
