@@ -142,7 +142,7 @@ class Counted:
     def candidates(self, turns: range) -> Array | None:
         """Devices [occasions, n] in the order in which they are tried; None: see `select`."""
         method, task = self.method, self.method.task
-        if type(method).select is not Method.select or task.selection is not uniform:
+        if not method.leaves_choice_open() or task.selection is not uniform:
             return None
         return candidates(task.streams, turns, task.devices)
 

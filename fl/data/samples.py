@@ -11,6 +11,7 @@ import numpy as np
 from fl.contracts import Array
 from fl.errors import InputsError
 
+ROUNDING = 1e-6  # of pictures in [0, 1]
 IGNORED = -100  # a target that counts for nothing, torch's default
 Images = Callable[[], tuple[Array, Array]]
 
@@ -134,7 +135,7 @@ def to_unit(images: Array) -> Array:
 
 def to_bytes(images: Array, name: str) -> Array:
     """From [0, 1] to [0, 255], float32."""
-    if images.min() < 0 or images.max() > 1:
+    if images.min() < -ROUNDING or images.max() > 1 + ROUNDING:
         found = f"{name} holds values from {images.min():g} to {images.max():g}"
         problem = f"is bytes, which is for pictures in [0, 1], but {found}; remove it"
         raise InputsError("inputs", problem)

@@ -78,7 +78,7 @@ class PruneFL(SubmodelMethod):
         return view.idle[:1] if view.g < self.rounds_alone else super().select(state, view)
 
     def leaves_choice_open(self) -> bool:
-        return self.rounds_alone == 0
+        return self.rounds_alone == 0 and type(self).select is PruneFL.select
 
     # --- the mask --------------------------------------------------------------------------------
 

@@ -157,7 +157,9 @@ class CountedCall:
             rows = kind == "weight" and isinstance(self.holder(name), ROWS)
             shares = tuple((of / uses[name], bits) for bits, of in factors[name].items() if of)
             # a function with a backward pass of its own hides what its products depend on
-            hidden = kind == "weight" and not any(bits >> i & 1 for _, bits in shares)
+            mine, unseen = 1 << i, 1 << len(named)
+            hidden = not any(bits & mine for _, bits in shares)
+            hidden &= any(bits & unseen for _, bits in shares)
             counts = uses[name], rows, name in reached, None if hidden else shares
             found.append(TracedParameter(name, shape, kind, owner, place, *counts))
         return tuple(found)

@@ -24,11 +24,14 @@ UNCOUNTED: dict[Any, Callable[..., int]] = {  # products without a formula in to
     _ATEN.addmv: lambda start, matrix, vector, **_: 2 * matrix.numel(),
     _ATEN.dot: lambda one, other, **_: 2 * one.numel(),
     _ATEN.addbmm: lambda start, one, other, **_: 2 * one.numel() * other.shape[-1],
+    _ATEN._scaled_dot_product_flash_attention_for_cpu: lambda q, k, *_, **__: (
+        2 * 2 * q.numel() * k.shape[-2]  # the values are as wide as the queries
+    ),
 }
 
 
 class FlopsOfOperations(TorchDispatchMode):
-    """Adds up what `torch.utils.flop_counter` charges for operations within it, and `UNCOUNTED`.
+    """Notes what `torch.utils.flop_counter` charges for operations within it, and `UNCOUNTED`.
 
     ``FlopCounterMode`` counts the same, but imports torch's compiler: 2.4 s of CPU in each process.
 
@@ -38,17 +41,16 @@ class FlopsOfOperations(TorchDispatchMode):
     Attributes:
         products: FLOPs of each product, and of its two factors the parameters that they depend on,
             as sets of bits: 1 << i for the i-th.
+        unseen: the bit of a factor where autograd is off: in no_grad, and in the forward pass of a
+            function with a backward pass of its own.
     """
 
     def __init__(self, parameters: Sequence[Tensor] = ()) -> None:
         super().__init__()
         self.products: list[tuple[float, tuple[int, int]]] = []
+        self.unseen = 1 << len(parameters)
         self._bits = {id(each): 1 << i for i, each in enumerate(parameters)}
         self._known = dict[Any, int]()  # of nodes of the graph of gradients
-
-    @property
-    def total(self) -> float:
-        return sum(flops for flops, _ in self.products)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -76,7 +78,9 @@ class FlopsOfOperations(TorchDispatchMode):
 
     def _parameters_of(self, factor: Tensor) -> int:
         """The parameters that a factor depends on, as autograd knows them."""
-        if not torch.is_grad_enabled() or not factor.requires_grad:
+        if not torch.is_grad_enabled():
+            return self.unseen
+        if not factor.requires_grad:
             return 0
         if factor.grad_fn is None:
             return self._bits.get(id(factor), 0)

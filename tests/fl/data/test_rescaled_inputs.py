@@ -41,6 +41,9 @@ def test_bytes_are_of_pictures_between_0_and_1():
         data = rescaled(Samples(labels, labels, lambda: images, (3,), ("a",)), "bytes")  # noqa: B023
         with pytest.raises(DataError, match=rf"^inputs is bytes, .* but {found} holds values from"):
             data.images()
+    above = given + np.nextafter(np.float32(1), np.float32(2))  # by the rounding of a division
+    rounded = rescaled(Samples(labels, labels, lambda: (above, above), (3,), ("a",)), "bytes")
+    assert rounded.images()[0].max() == pytest.approx(255)
 
 
 def test_the_digits_have_mean_zero_and_deviation_one():

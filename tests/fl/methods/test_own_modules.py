@@ -108,5 +108,7 @@ def test_a_loss_of_the_methods_own_is_without_dropout_as_the_guide_says(bench_of
     dropping = bench_of(lambda: nn.Sequential(*front, nn.Dropout(0.9), nn.Linear(6, 10)))
     states = [each.play(name, rounds=1, **params)[1] for each in (plain, dropping)]
     assert states[0].w.equal(states[1].w)
+    others = [each.play("fedavg", rounds=1)[1] for each in (plain, dropping)]
+    assert not others[0].w.equal(others[1].w)
     (row,) = re.findall(r"^\| methods with a loss of their own.*", GUIDE.read_text(), re.MULTILINE)
     assert name in row

@@ -10,7 +10,7 @@ import torch
 from fl.accounting import Accounting
 from fl.errors import MethodError
 from fl.executors.deferred_training import Trainer
-from fl.methods.prunefl import largest_ratio
+from fl.methods.prunefl import PruneFL, largest_ratio
 from fl.training.local_sgd import samples
 from tests.fl.conftest import Bench, view_of
 
@@ -46,6 +46,15 @@ def test_the_share_of_candidates_halves(bench):
     method = bench.method("prunefl")
     assert method.share_of_candidates(50) == pytest.approx(0.298962, abs=1e-6)
     assert method.share_of_candidates(5000) == pytest.approx(0.212132, abs=1e-6)
+
+
+def test_a_method_made_of_it_may_choose_its_devices(bench):
+    class Chooses(PruneFL):
+        def select(self, state, view):
+            return view.idle[:2]
+
+    assert bench.method("prunefl").leaves_choice_open()
+    assert not Chooses(task=bench.task).leaves_choice_open()
 
 
 def test_a_full_mask_is_fedavg_to_the_byte(bench):

@@ -72,6 +72,9 @@ def test_the_breakpoint_of_antennas_at_or_below_the_environment_is_where_distanc
             found = tr.path_loss_db(model, True, 100.0, base_m, device_m, 3.5)
             assert found == pytest.approx(loss_db, abs=0.005), (model, base_m, device_m)
             assert tr.breakpoint_m(model, base_m, device_m, 3.5) == 10.0
+        # at 20 m among roofs of 12 m, over a base station at 10 m: 28 + 80.09 + 10.88 - 9 lg 200
+        found = tr.path_loss_db("uma", True, 100.0, 10.0, 20.0, 3.5, 12.0)
+        assert found == pytest.approx(98.26, abs=0.005)
 
 
 @pytest.mark.parametrize(("model", "distance_m", "height_m", "probability"), PROBABILITIES)

@@ -171,6 +171,32 @@ class Recurrent(nn.Module):
         return self.head(self.cell(x.view(len(x), 3, 2))[0][:, -1])
 
 
+class Positioned(nn.Module):
+    """A parameter is added to what a buffer makes of the samples."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("basis", torch.rand(6, 5))
+        self.place, self.head = nn.Parameter(torch.rand(1, 5)), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.head(torch.relu(x @ self.basis + self.place))
+
+
+class ScaledBlock(nn.Module):
+    """Attention written out, whose output a parameter scales: LayerScale."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out, self.head = nn.Linear(3, 12), nn.Linear(4, 4), nn.Linear(4, 3)
+        self.gamma = nn.Parameter(torch.full((1, 1, 4), 0.1))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x.view(len(x), 2, 3)).chunk(3, -1)
+        mixed = torch.softmax(q @ k.transpose(1, 2), -1) @ v
+        return self.head((v + self.gamma * self.out(mixed)).mean(1))
+
+
 class OwnProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w):
@@ -207,7 +233,7 @@ TEXT = {"shape": (7,), "classes": 20, "text": True}
         (TiedLayers, {}),
         (TwoNames, {}),
         *((make, {}) for make in (ThreeUses, ThreeCalls, BareBranch, BareSum)),
-        *((make, {}) for make in (Projected, Adapted, Cut, Recurrent)),
+        *((make, {}) for make in (Projected, Adapted, Cut, Recurrent, Positioned, ScaledBlock)),
     ],
 )
 def test_a_step_costs_what_torch_counts_whatever_is_trained(own, module, data):
@@ -232,3 +258,31 @@ def test_a_product_with_a_gradient_of_its_own_costs_both_gradients(own):
     model = own(OwnGradient)
     every = np.ones(model.layout.size, dtype=bool)
     assert step_cost(model, every, ~every).flops == 2 * (3 * (24 + 16 + 12) - 24)
+
+
+class Attentive(nn.Module):
+    """Torch fuses the products of attention where nothing is dropped."""
+
+    def __init__(self, dropout):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(3, 4)
+        self.head, self.dropout = nn.Linear(4, 3), dropout
+
+    def forward(self, x):
+        q, k, v = (each(x.view(len(x), 1, 2, 3)) for each in (self.q, self.k, self.v))
+        dropout = self.dropout if self.training else 0.0
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+        return self.head(mixed[:, 0].mean(1))
+
+
+def test_attention_costs_the_same_whether_torch_fuses_it_or_not(own):
+    """Two rows of 4: 2 x 2 x (4 + 4) multiply-adds a sample, which torch's counter does not see
+    where it fuses them.
+    """
+    plain, fused = own(lambda: Attentive(0.1)), own(lambda: Attentive(0.0))
+    names = [slot.name for slot in plain.layout.slots]
+    for some in chain.from_iterable(combinations(names, n + 1) for n in range(len(names))):
+        trained = plain.layout.where(lambda slot, some=some: slot.name in some)
+        ours = step_cost(fused, trained, ~trained).flops
+        assert ours == pytest.approx(step_cost(plain, trained, ~trained).flops), some
+    assert sum(fused.macs.values()) == 2 * 3 * 12 + 2 * 2 * 8 + 12
