@@ -7,6 +7,7 @@ Temporary folders lie in memory where the system has room for them.
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
@@ -25,6 +27,10 @@ MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30
 CHOSEN = {"PYTEST_DEBUG_TEMPROOT", "TMPDIR"} & os.environ.keys()
 if not CHOSEN and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM_BYTES:
     os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
+
+# The runner builds all commands from their annotations at every call, which takes longer than most.
+if hasattr(typer.testing, "_get_command"):
+    typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("search", **patient)
