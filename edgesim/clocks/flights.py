@@ -217,6 +217,18 @@ class Desk:
                 self.to_retain.append(flight)
         self._landing = []
 
+    def use(self, batch: Sequence[Flight], all_end: bool) -> list[Flight]:
+        """Take a batch off what waits; the jobs that have ended and will not be used.
+
+        Args:
+            batch: jobs that make the next version.
+            all_end: is it the last version, so that nothing that still waits will be used?
+        """
+        numbers = {flight.number for flight in batch}
+        self.held = [flight for flight in self.held if flight.number not in numbers]
+        unused, self.gone = [*self.gone, *(self.held if all_end else ())], []
+        return unused
+
     def interrupt(self, cause: str) -> simpy.Event:
         """Interrupt every device that is out; the event of the last one's end."""
         working = [each.process for each in self.out.values() if each.process is not None]

@@ -7,7 +7,7 @@ jobs overlap, devices start from different versions, and what is stale is damped
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Container, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -266,50 +266,68 @@ class ServerLoop:
         self, g: int, state: State, batch: Sequence[Flight], start_s: float, is_last: bool
     ) -> State:
         """Aggregate a batch, and close version g: its rows, its evaluation, its checkpoint."""
-        rules, desk, cell, log = self.rules, self.desk, self.cell, self.log
-        failed = failed_in_this_round(rules, desk)
+        desk, view = self.desk, self.view or self.cell.view(g)
+        self.charge_until_now(g, view)
         batch = in_device_order(batch)
-        used_numbers = {flight.number for flight in batch}
-        desk.held = [flight for flight in desk.held if flight.number not in used_numbers]
-        unused = [*desk.gone, *(desk.held if is_last else ())]
-        desk.gone = []
-        view = self.view or cell.view(g)
-        present = drawing_idle_power(cell, view, g, rules.overlapping)
+        unused = desk.use(batch, all_end=is_last)
+        state = self.discarded(self.retained(state), view)
+        used = [self.as_used(flight, state, g) for flight in batch]
+        state = following("aggregate", state, self.method.aggregate(state, view, used))  # (26)
+        ended = in_device_order([*batch, *unused])
+        report = Report(g, self.env.now - start_s, tuple(each.ended for each in ended))
+        state = storable(following("observe", state, self.method.observe(state, report)))
+        self.record_version(g, state, ended, {flight.number for flight in batch}, start_s)
+        return state
+
+    def charge_until_now(self, g: int, view: View) -> None:
+        """Charge the devices that are not at work for having waited until now."""
+        desk, cell, log = self.desk, self.cell, self.log
+        failed = failed_in_this_round(self.rules, desk)
+        present = drawing_idle_power(cell, view, g, self.rules.overlapping)
         charge_idle_power(log, cell, desk, g, [k for k in present if k not in desk.out], failed)
         charge_waiting(log, cell, g, [k for k in cell.running.states if k not in desk.out])
         free = np.ones(len(cell.fleet), dtype=bool)
         free[list(desk.out)] = False
         desk.idle_since_s[free] = self.env.now
-        state = self.discarded(self.retained(state), view)
-        used = [self.as_used(flight, state, g) for flight in batch]
-        state = following("aggregate", state, self.method.aggregate(state, view, used))  # (26)
-        rows = in_device_order([*batch, *unused])
-        outcomes = tuple(each.ended for each in rows)
-        report = Report(g, self.env.now - start_s, outcomes)
-        state = storable(following("observe", state, self.method.observe(state, report)))
+
+    def record_version(
+        self, g: int, state: State, ended: Sequence[Flight], used: Container[int], start_s: float
+    ) -> None:
+        """Evaluate the state after version g, and write its rows and its checkpoint.
+
+        Args:
+            g: the version.
+            state: after it.
+            ended: the jobs that have a row, in device order.
+            used: numbers of those that are in the model.
+            start_s: when the version began, s.
+        """
+        desk, cell, log = self.desk, self.cell, self.log
         scores = self.observer.scores(g, state)
         log.add({"device_states": state_columns(g, *cell.running.table())})
+        outcomes = tuple(each.ended for each in ended)
         closed = g, start_s, self.env.now, self.plan, outcomes, scores, cell.budget_s
         if not log.numbers_jobs:
             log.close_round(*closed)
             states = cell.arrays()
             self.observer.finished(g, state, (lambda: (states, {})) if states else None)
-            return state
-        jobs = []
-        for each in rows:
-            made = g + 1 if each.number in used_numbers else -1
-            jobs.append(JobRecord(each.number, each.version, made, each.dispatched_s))
+            return
         if self.failures is not None and (g + 1) % self.failures.save_every == 0:
             desk.saved = state
+        jobs = [
+            JobRecord(
+                each.number, each.version, g + 1 if each.number in used else -1, each.dispatched_s
+            )
+            for each in ended
+        ]
         waiting = {
             "dispatched": desk.asked + desk.void,
             "held": len(desk.held),
             "in_flight": len(desk.out),
+            "server_failures": self.failed,
         }
-        waiting["server_failures"] = self.failed
         log.close_round(*closed, jobs, waiting)
         self.observer.finished(g, state, lambda: record_of_run(desk, cell, log, state))
-        return state
 
     def as_used(self, flight: Flight, now: State, g: int) -> Update:
         """An update as it is aggregated: as it came, or damped by its staleness."""
