@@ -1,7 +1,8 @@
 """Density of the spectral efficiency of one block of fading, and of the mean over several.
 
 The mean over N independent blocks is a sum of N equal distributions: their densities are convolved
-on a grid for N < 32, and beyond that the Cornish-Fisher expansion to the fourth cumulant is used.
+on a grid for N < 32, and beyond that the Cornish-Fisher expansion to the fourth cumulant is used,
+or, where few blocks are below the largest value of a law, the distribution of what these lack.
 (The normal distribution alone is 0.04 to 0.7 % too optimistic at a 5 % quantile for N from 5 to
 20.) Everything here is computed at whole decibels of the ratio and kept.
 """
@@ -26,6 +27,8 @@ NEGLIGIBLE = 1e-16  # probability of the powers beyond the grid
 MANY = 32  # blocks from which the Cornish-Fisher expansion is exact enough
 FEW_SKEW = 0.5  # of skewness and excess of a mean: beyond, the expansion is not trusted
 LOGITS = np.linspace(-14.0, 14.0, 113)  # of the probabilities at which quantiles are inverted
+FEW_WEAK = 8  # blocks that lack all, of which as many bits lack as of all blocks, on average
+COARSE = 8  # bins of one block for a bin of what lacks
 NORMAL_QUANTILES = np.linspace(-9.0, 9.0, 1801)  # at which the expansion is inverted
 
 
@@ -116,8 +119,10 @@ class BlockRate:
         """What the mean over the blocks is below with this probability."""
         if blocks >= MANY and (self.most == math.inf or self.cumulants.near_normal(blocks)):
             return float(self.cumulants.quantile(float(scipy.special.ndtri(probability)), blocks))
-        # Fewer blocks vary more: where many are all but constant, that is on the safe side.
-        edges, below = summed(self, blocks := min(blocks, MANY - 1))
+        if blocks >= MANY and blocks * (self.most - self.cumulants.mean) <= FEW_WEAK * self.most:
+            edges, below = mostly_at_most(self, blocks)
+        else:  # fewer blocks vary more
+            edges, below = summed(self, blocks := min(blocks, MANY - 1))
         return min(float(np.interp(probability, below, edges)) / blocks, self.most)
 
     def below(self, efficiency: Array, blocks: int) -> Array:
@@ -193,6 +198,23 @@ def summed(block: BlockRate, blocks: int) -> tuple[Array, Array]:
     below = np.concatenate([[0.0], np.cumsum(np.maximum(density, 0.0))])
     # The sum of N bin centres has its edges N / 2 - 1 / 2 of a bin further up.
     edges = (np.arange(len(below)) + 0.5 * (blocks - 1)) * block.width
+    return _thinned(edges, below)
+
+
+@lru_cache(maxsize=1024)
+def mostly_at_most(block: BlockRate, blocks: int) -> tuple[Array, Array]:
+    """`summed` of many blocks of which few are below the largest value: what lacks is summed."""
+    lacking = np.append(block.density[::-1], 0.0)  # bin i lacks i widths
+    up = np.append(lacking[0], lacking[1:].reshape(-1, COARSE).sum(axis=1))  # rounded upwards
+    size = BINS // COARSE * MANY
+    density = np.fft.irfft(np.fft.rfft(up, size) ** blocks, size)[::-1]
+    below = np.concatenate([[0.0], np.cumsum(np.maximum(density, 0.0))])
+    lacks = np.arange(size, -1, -1) - 0.5
+    return _thinned(blocks * block.most - lacks * COARSE * block.width, below)
+
+
+def _thinned(edges: Array, below: Array) -> tuple[Array, Array]:
+    """The edges between which there is any probability, at most some thousands."""
     keep = np.flatnonzero((below > 1e-12) & (below < 1.0 - 1e-12))
     if not keep.size:  # all of the probability is in one bin: a law at its largest value
         last = int(np.flatnonzero(below <= 1e-12)[-1])
