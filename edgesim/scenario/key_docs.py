@@ -97,13 +97,35 @@ def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
 
 
 def example_with(section: str, word: object) -> str | None:
-    """How to write a section of which only the kind is given: ``partition: {kind: natural}``."""
+    """How to write a section of which only the kind is given: ``partition: {kind: natural}``.
+
+    With it stand the keys that the kind requires.
+    """
     for info in all_keys():
         parent, _, name = info.key.rpartition(".")
         # none is a value of keys of many kinds, and says of none which it is
         if parent == section and word != "none" and word in info.allowed.split(" or "):
-            return f"{section.rpartition('.')[2]}: {{{name}: {word}}}"
+            keys = [f"{name}: {word}", *_required_beside(section, name, word)]
+            return f"{section.rpartition('.')[2]}: {{{', '.join(keys)}}}"
     return None
+
+
+def _required_beside(section: str, name: str, word: object) -> list[str]:
+    """Examples of the keys without which a section of this kind is refused."""
+    kinds: list[type[Section]] = [ScenarioKeys]
+    for key in section.split("."):
+        fields = [f for kind in kinds for f in kind.model_fields.values() if f.alias == key]
+        kinds = [kind for field in fields for kind in _sections(field.annotation)]
+    of_kinds = [list(kind.model_fields.values()) for kind in kinds]
+    fields = [
+        field
+        for beside in of_kinds
+        if any(f.alias == name and word in get_args(f.annotation) for f in beside)
+        for field in beside
+        if field.is_required()
+    ]
+    infos = [_documented(str(f.alias), f, section=False) for f in fields if f.alias != name]
+    return [f"{info.key}: {info.example}" for info in infos]
 
 
 def example_of(key: str) -> str:

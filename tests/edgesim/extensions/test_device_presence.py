@@ -98,6 +98,7 @@ def test_runs_without_presence_have_no_table_of_it(scenario, tmp_path):
         (["devices.0.repair=3 s"], "repair is not read with on_failure: lost"),
         (["devices.0.presence={kind: always}"], "remove presence, write none, or give"),
         (["devices.0.presence=3"], "instance presence: {kind: onoff, on: 300 s, off: 100 s}"),
+        (["devices.0.presence=onoff"], "instance presence: {kind: onoff, on: 300 s, off: 100 s}$"),
         (["devices.0.presence={kind: onoff, on: 1 s, off: 1 s, shape: 2}"], "reads no shape"),
         (["devices.0.presence={kind: on}"], "allowed is always or onoff or diurnal or blocks"),
         (

@@ -30,7 +30,7 @@ def test_of_many_the_first_are_named(sentence_of_file):
         (
             "path_loss: log-distance",
             "path_loss: {model: constant, loss: 100 dB}",
-            "model: log-distance",
+            "model: log-distance, reference_loss: 38.5 dB, exponent: 3.0",
         ),
         (
             "partition: random",
