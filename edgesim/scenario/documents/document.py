@@ -11,7 +11,7 @@ from edgesim.errors import COMMAND_LINE, ScenarioError, counted, shorten
 
 KeyPath = tuple[str | int, ...]  # of a value in a document: keys and list positions
 # Sections of several kinds, and the key that names the kind. Where it changes, the section starts
-# afresh, so that keys of the old kind do not linger.
+# afresh, so that keys of the old kind do not linger. Keys beside which no kind was written stay.
 KIND_KEYS: dict[KeyPath, str] = {
     ("learning", "method"): "name",
     ("learning", "partition"): "kind",
@@ -19,7 +19,10 @@ KIND_KEYS: dict[KeyPath, str] = {
     ("network", "channel", "fading"): "kind",
     ("network", "downlink"): "mode",
 }
-ONE_KIND = ("broadcast", "unicast")  # words whose sections have the same keys
+ONE_KIND = (  # words whose sections have the same keys
+    ("broadcast", "unicast"),
+    ("uma", "umi", "rma", "inh"),
+)
 BELOW = -1  # in a scheme: the changes that it is laid over; keys of a file are texts
 MISSING = object()
 

@@ -103,4 +103,5 @@ def changes_kind(document: Document, path: KeyPath, part: Document) -> bool:
 
 
 def _are_two_kinds(one: Any, other: Any) -> bool:
-    return one != other and not (one in ONE_KIND and other in ONE_KIND)
+    alike = any(one in words and other in words for words in ONE_KIND)
+    return one is not None and one != other and not alike

@@ -159,3 +159,29 @@ def test_the_rung_network_asks_no_antenna_of_a_path_loss_that_has_none(loss, alp
     network = rung("network", loss).network
     assert (network.layout.rings, network.layout.sectors) == (2, 1)
     assert getattr(network.power_control, "alpha", None) == alpha
+
+
+WALLS = "network.channel.path_loss={walls: {indoor: 0.3}}"
+SPEED = "network.channel.fading={speed: 30 km/h}"
+
+
+def test_what_is_written_for_the_kind_of_a_rung_stays_when_a_kind_is_named():
+    """The walls, and the speed, vanished: the rung filled in its own."""
+    channel = rung("cell", WALLS, SPEED, "network.channel.path_loss.model=umi").network.channel
+    assert (channel.path_loss.model, channel.path_loss.walls.indoor) == ("umi", 0.3)
+    named = rung("cell", SPEED, "network.channel.fading.kind=rician").network.channel.fading
+    assert (named.k_db, named.speed_m_per_s) == ("table", pytest.approx(30.0 / 3.6))
+
+
+def test_another_model_of_tr_38901_reads_the_same_keys():
+    """Gain and walls of the file vanished without a word."""
+    urban = FILE.with_name("urban-macro.yaml")
+    loss = load(
+        urban, ["network.channel.path_loss.model=umi"], label="now"
+    ).network.channel.path_loss
+    assert (loss.model, loss.antenna_gain_db, loss.walls.indoor) == ("umi", 8.0, 0.5)
+    office = ["network.channel.path_loss.model=inh", "devices.0.position={disc: 40 m}"]
+    with pytest.raises(ScenarioError, match="which reads no walls; remove them"):
+        load(urban, office, label="now")
+    loss = load(urban, [*office, "~network.channel.path_loss.walls"], label="now")
+    assert loss.network.channel.path_loss.antenna_gain_db == 8.0
