@@ -22,6 +22,7 @@ from edgesim.scenario.section import (
 )
 
 TR38901 = ("uma", "umi", "rma", "inh")
+HIGH_LOSS = 0.5
 
 
 class ConstantPathLoss(Section):
@@ -59,7 +60,7 @@ class WallsSection(Section):
     high_loss: Annotated[float, Quantity(high=1.0, above=False)] = key(
         "share of the buildings with high-loss walls (coated glass); rma has none",
         0.5,
-        0.5,
+        HIGH_LOSS,
         f"{OURS}: Table 7.4.3-2 leaves it open",
     )
     heights: Annotated[str, Word(("device", "floors"))] = key(
@@ -76,6 +77,10 @@ class WallsSection(Section):
         if self.heights == "floors" and not self.indoor:
             problem = ", but nobody is in a building; write indoor: 0.8, or remove it"
             raise refuse(self.heights, problem, "heights")
+        # a sweep over indoor may well go through 0
+        if {"indoor", "high_loss"} & self.model_fields_set == {"high_loss"}:
+            problem = ", but nobody is in a building without indoor; write indoor: 0.8 beside it"
+            raise refuse(self.high_loss, problem, "high_loss")
         return self
 
 
@@ -121,6 +126,9 @@ class Tr38901PathLoss(Section):
             raise ValueRefusedError(problem, keys=["antenna_gain"])
         if self.model == "rma" and self.walls.heights == "floors":
             problem = ", whose houses are not 4 to 8 floors high; remove walls.heights"
+            raise refuse(self.model, problem, "model")
+        if self.model == "rma" and self.walls.high_loss not in (0.0, HIGH_LOSS):
+            problem = ", whose buildings have low-loss walls only; remove walls.high_loss"
             raise refuse(self.model, problem, "model")
         if self.model == "inh" and "walls" in self.model_fields_set and self.walls.indoor > 0.0:
             problem = ", which reads no walls; remove them, or write another model"

@@ -49,6 +49,12 @@ REFUSED = [
     ("urban", ["network.channel.path_loss.los=no"], "field or always or never"),
     ("urban", ["network.channel.path_loss.walls.indoor=80"], "at most 1"),
     ("urban", ["network.channel.path_loss={model: inh, walls: {indoor: 0.5}}"], "reads no walls"),
+    ("urban", ["network.channel.path_loss.walls={high_loss: 0.9}"], "nobody is in a building"),
+    (
+        "urban",
+        ["network.channel.path_loss={model: rma, walls: {indoor: 0.5, high_loss: 0.9}}"],
+        "low-loss walls only",
+    ),
     (
         "urban",
         ["network.channel.path_loss.model=umx"],
