@@ -129,9 +129,10 @@ def _lower_bounds(
     the share.
     """
     low, _ = problem.share_bounds()
-    movable = problem.feasible & (problem.gain > 0)
-    movable &= (answer.rho > problem.rho_min) & (answer.share > 0)
     steep = marginal_gain(problem, answer.share) / problem.weight
+    # whoever has nothing falls as steeply as at 0, which under a density is infinitely steep
+    movable = problem.feasible & (problem.gain > 0) & np.isfinite(steep)
+    movable &= answer.rho > problem.rho_min
     for rounding in ROUNDING:
         on = movable & (top - answer.rho <= rounding * np.maximum(1.0, steep))
         if on.any():

@@ -139,6 +139,19 @@ def test_fair_refuses_levels_and_infeasible_problems():
         allocate(problem(rho_max=0.1), "fair")
 
 
+def test_one_who_is_pruned_altogether_beside_others_who_take_the_band():
+    """Device 0 needs all of the band at its rho_max, and device 1 stays at 1: nothing is better.
+
+    Its share is 0, and the only bound was what each would have with the whole band, 1/2.
+    """
+    slack_s = 0.5 * G + 0.5 * Q / R[0]  # with b = 1 and rho = 1/2
+    a = allocate(problem(slack_s=slack_s, rho_max=[0.5, 1.0]), "fair")
+    assert (a.share == approx([1.0, 0.0])) and a.rho == approx([0.5, 1.0])
+    steep = Q * slack_s * R[1] / Q**2  # -d rho / db at b = 0, Liu (53)
+    assert a.objective == 1.0 and a.multiplier == approx(steep, rel=1e-9)
+    assert abs(a.certificate.gap) <= 1e-12
+
+
 def test_hardly_anything_is_kept():
     """rho within 1e-9 of one for all: the sum of the shares still is one, and not above."""
     a = allocate(PruningProblem(1e15, 1e-3, 20e-3, np.full(50, 1e7)), "fair")
