@@ -49,7 +49,7 @@ class LargeScale:
 
     Args:
         line_of_sight: bool [K]; of indoor devices, the link up to the wall.
-        indoor: in a building, or in a car, bool [K].
+        indoor: in a building; who is in a car is not, bool [K].
         path_loss_db: PL with penetration [K], dB.
         shadowing_db: SF, positive where more arrives than the path loss says [K], dB.
         k_factor: K, linear, 0 without line of sight and indoors [K].
