@@ -164,7 +164,7 @@ class FedMap(FedMapParameters):
 
     def encode(self, job: Job, trained: Trained) -> Sent:
         if self.learns_masks(job.g):
-            return self.mask_rounds.upload(trained)
+            return self.mask_rounds.upload(job, trained)
         return super().encode(job, trained)
 
     def retain(self, state: State, updates: Sequence[Update]) -> State:
@@ -188,7 +188,7 @@ class FedMap(FedMapParameters):
         memo = {"gamma": self.task.tensor(np.array(view.model_budget))}
         updates = [each for each in updates if self._same_phase(each, state)]
         if self.learns_masks(state.g):
-            counts = [self.mask_rounds.counts(update.result()) for update in updates]
+            counts = [self.mask_rounds.counts(each.job, each.result()) for each in updates]
             memo |= self.p.memo(self.p.updated(state, counts, [each.weight for each in updates]))
             return replace(state, g=state.g + 1, memo=state.memo | memo)
         after = self._moved(state, view, updates)

@@ -222,7 +222,7 @@ class FedMapParameters(SubmodelMethod):
         return PerWeight(self.task.layout, self.min_units)
 
     def extra(self) -> tuple[Slot, ...]:
-        """The mask logits s [J], whose place the counts m take in the upload; a device's record."""
+        """The mask logits s [J], and a device's record."""
         logits = Slot("mask.logits", (self.places.count,), 0, "logit", "mask", -1)
         return logits, Slot("mask.record", (len(fields(Record)),), 0, "record", "mask", -1)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -77,7 +77,8 @@ class MaskRounds:
 
     def charged(self, job: Job, trained: Trained) -> tuple[Stage, ...]:
         """The computation by the device's own record."""
-        return self.stages(job.device, Record(*trained.w[self.settings.record].tolist()))
+        record = Record(*trained.w[self.settings.record].tolist())
+        return self.stages(job.device, replace(record, draws=self.counts(job, trained)[1]))
 
     def steps(self, k: int) -> int:
         """Steps of device k on the mask logits."""
@@ -99,9 +100,8 @@ class MaskRounds:
         from fl.methods.fedmap.mask_steps import MaskSteps
 
         k, g, settings = grant.device, view.g, self.settings
-        upload = partial(settings.task.streams.stream, "survival", device=k, round=g)
         gamma = settings.gamma(view, k)
-        mine = MaskSteps(k, settings, gamma, self.step_cost, upload)
+        mine = MaskSteps(k, settings, gamma, self.step_cost)
         start = state.w.clone()  # [x, s, 0]
         start[settings.logits] = settings.task.tensor(self.p.mode(state, g)).logit()
         logits = settings.task.tensor(settings.layout.where(lambda slot: slot.kind == "logit"))
@@ -119,18 +119,24 @@ class MaskRounds:
             payload=Payload(self.bits_down(state, k), None),
             rho=grant.rho,
             finish=mine.finish,
+            note=gamma,
         )
 
-    def upload(self, trained: Trained) -> Sent:
+    def upload(self, job: Job, trained: Trained) -> Sent:
         """The survival counts."""
-        survived, draws = self.counts(trained)
-        bits = count_bits(survived, draws, self.settings.count_coding)
+        bits = count_bits(*self.counts(job, trained), self.settings.count_coding)
         return Sent(trained.w, trained.mask, bits)
 
-    def counts(self, trained: Trained) -> tuple[Array, int]:
-        """m [J] and n."""
-        survived = trained.w[self.settings.logits].cpu().numpy()
-        return survived, int(trained.w[self.settings.record][0])
+    def counts(self, job: Job, trained: Trained) -> tuple[Array, int]:
+        """m [J] and n of one more thinning by the p that was learned, without a shrink draw."""
+        # Here, since it imports torch, which pricing a scenario does without.
+        from fl.methods.fedmap.mask_steps import probability
+
+        settings, owner = self.settings, f"device {job.device}"
+        p = probability(trained.w[settings.logits]).cpu().numpy()
+        rng = job.stream(settings.task.streams, "survival")
+        drawn = thin(settings.places, p, job.note, rng, settings.least_draws, owner=owner)
+        return drawn.survived.astype(np.float32), drawn.draws
 
 
 @lru_cache(maxsize=1)

@@ -52,7 +52,6 @@ class MaskSteps:
         settings: How masks are drawn, and their gradient is taken.
         gamma: Budget of the device.
         cost: Masks of child and parent, bool [P] -> what a step with them costs.
-        upload: Makes the random stream of the last thinning, whose counts are sent.
     """
 
     def __init__(
@@ -61,10 +60,9 @@ class MaskSteps:
         settings: FedMapParameters,
         gamma: float,
         cost: Callable[[Array, Array], StepCost],
-        upload: Callable[[], np.random.Generator],
     ) -> None:
         places, least, owner = settings.places, settings.least_draws, f"device {device}"
-        self.settings, self.places, self.cost, self.upload = settings, places, cost, upload
+        self.settings, self.places, self.cost = settings, places, cost
         self.thin = partial(thin, places, gamma=gamma, least=least, owner=owner)
         size = places.layout.size
         self.x, self.s = slice(0, size), slice(size, size + places.count)
@@ -98,13 +96,10 @@ class MaskSteps:
         return x * spread(places, StraightThrough.apply(w[self.s], value.to(p.dtype), back))
 
     def finish(self, done: list[Tensor]) -> Tensor:
-        """[x, m, record]: the survival counts of one more thinning, without a shrink draw."""
+        """[x, s, record]; the draws of the upload are still to come."""
         w = done[-1].clone()
-        drawn = self.thin(p=probability(w[self.s]).cpu().numpy(), rng=self.upload())
-        w[self.s] = torch.from_numpy(drawn.survived).to(w)
         draws, flops, weights = np.mean(self.seen, axis=0) if self.seen else (0.0, 0.0, 0.0)
-        record = Record(drawn.draws, draws, flops, weights)
-        w[self.s.stop :] = torch.tensor(astuple(record)).to(w)
+        w[self.s.stop :] = torch.tensor(astuple(Record(0.0, draws, flops, weights))).to(w)
         return w
 
 

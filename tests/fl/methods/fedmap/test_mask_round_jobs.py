@@ -67,8 +67,8 @@ def test_the_posterior_counts_what_arrives(task):
     play = Play(task, mask_steps=0, budgets=[1 / 4] * 4)
     state = play.method.start()
     (update,) = updates = play.updates(state, [1])
-    w = update.result().w
-    survived, draws = w[play.method.logits], int(w[play.method.record][0])
+    survived, draws = play.method.mask_rounds.counts(update.job, update.result())
+    survived = torch.from_numpy(survived)
     assert draws in (2, 3)
     after = play.method.aggregate(state, play.view(0), updates)
     assert torch.equal(after.memo["alpha"], 2 + survived)
@@ -229,3 +229,16 @@ def test_devices_hold_x_also_after_a_failure_of_the_server_that_stored_the_same_
     assert same.memo["holds"].tolist() == [True, True, False, False]
     assert not other.memo["holds"].any()  # device 2 holds the x of now, nobody that of then
     assert torch.equal(same.memo["alpha"], start.memo["alpha"])
+
+
+def test_a_second_job_of_a_device_from_the_same_version_counts_draws_of_its_own(task):
+    """Clocks whose jobs overlap: p is the same for both jobs of the control, chance is not."""
+    play = Play(task, mask_steps=0, budgets=[1 / 4] * 4)
+    state = play.method.start()
+    (first,) = [update.job for update in play.updates(state, [1])]
+    trainer = Trainer(task, encode=play.method.encode, charged=play.method.charged)
+    updates = trainer.submit([first, replace(first, again=1)])
+    one, other = (play.method.mask_rounds.counts(each.job, each.result())[0] for each in updates)
+    assert 0.2 < np.mean(one != other) < 0.8
+    after = play.method.aggregate(state, play.view(0), updates)
+    assert torch.equal(after.memo["alpha"], torch.from_numpy(2 + one + other))
