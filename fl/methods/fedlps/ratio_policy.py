@@ -85,8 +85,10 @@ class RatioPolicy:
             return state
         notes = self._timed(state.notes, report)
         tried = [one for one in report.outcomes if one.received or one.status == "late"]
-        learned = {str(one.grant.device): self._learned(notes, report, one) for one in tried}
-        return replace(state, notes=notes | {"bandits": notes.get("bandits", {}) | learned})
+        for one in tried:  # where jobs overlap, a device may have come twice
+            learned = {str(one.grant.device): self._learned(notes, report, one)}
+            notes = notes | {"bandits": notes.get("bandits", {}) | learned}
+        return replace(state, notes=notes)
 
     def _timed(self, notes: dict[str, Any], report: Report) -> dict[str, Any]:
         """The notes with the time that counts as 1, as soon as it is known."""
@@ -104,11 +106,12 @@ class RatioPolicy:
             arms = Arms.from_record(known["arms"])
         else:
             arms = self.bandit.begin(self.first_accuracy(k), self._draws(k))[0]
+        assert outcome.update is not None  # it was tried
         accuracy, seconds = arms.accuracy, report.latency_s
-        if outcome.received and outcome.update is not None:
+        if outcome.received:
             accuracy, seconds = outcome.update.result().accuracy, outcome.finish_s
         time = seconds / notes.get("time_scale", report.latency_s)
-        ratio, draws = notes["executed"][str(k)], self._draws(k, report.g)
+        ratio, draws = outcome.update.job.note, self._draws(k, report.g)
         arms, following = self.bandit.update(arms, ratio, accuracy, time, draws)
         return {"arms": arms.to_record(), "next": following}
 

@@ -118,10 +118,9 @@ class FedMP(SubmodelMethod):
             return state
         mean_s = float(np.mean([one.finish_s for one in back]))
         known = state.notes.get("bandits", {})
-        learned = {
-            str(one.grant.device): self._learned(known, one, mean_s, report.g) for one in back
-        }
-        return replace(state, notes=state.notes | {"bandits": known | learned})
+        for one in back:  # where jobs overlap, a device may have come twice
+            known = known | {str(one.grant.device): self._learned(known, one, mean_s, report.g)}
+        return replace(state, notes=state.notes | {"bandits": known})
 
     def _learned(
         self, known: dict[str, Any], one: Outcome, mean_s: float, g: int

@@ -51,6 +51,18 @@ def test_only_devices_of_the_round_learn(bench):
     assert method.measures(after)["never trained"] == never
 
 
+def test_a_device_that_came_twice_learns_from_both_with_their_own_ratios(bench):
+    """Clocks whose jobs overlap: a job of the version before has the ratio of that one."""
+    method = bench.method("fedlps", lr=LR, partitions=1, drop=-1.0)
+    state = method.start()
+    ordered = zip(jobs(method, state, view_of(bench.task), [0, 0]), (0.25, 0.75), strict=True)
+    one, other = Trainer(bench.task).submit([replace(job, note=note) for job, note in ordered])
+    report = Report(0, 1.0, (outcome(one, 1.0), outcome(other, 2.0)))
+    arms = method.observe(state, report).notes["bandits"]["0"]["arms"]
+    assert arms["updates"] == 2
+    assert [part[:2] for part in arms["parts"]] == [[0.0, 0.25], [0.25, 0.75], [0.75, 1.0]]
+
+
 @pytest.mark.slow
 def test_what_a_bandit_learns_from_a_round(bench):
     """The reward (15) of two devices: the accuracy gained since the initial model by time over the

@@ -114,6 +114,20 @@ def test_a_late_device_earns_something_only_where_the_server_waits_for_it(bench)
     assert [k for k in before if learned[k] == before[k]] == ["2"]
 
 
+def test_a_device_that_came_twice_learns_from_both(bench):
+    """Clocks whose jobs overlap: each earns the fall from the loss before it, and is a play."""
+    method = bench.method("fedmp", **PLAIN)
+    state, view = method.start(), view_of(bench.task)
+    updates, report = outcomes(bench, method, state, [1.0, 2.0, 3.0, 2.0])
+    state = method.observe(method.aggregate(state, view, updates), report)
+    _, report = outcomes(bench, method, state, [1.0, 2.0, 3.0, 2.0])
+    first = report.outcomes[0]
+    again = replace(report, outcomes=(first, replace(first), *report.outcomes[1:]))
+    before, learned = state.notes["bandits"], method.observe(state, again).notes["bandits"]
+    plays = {k: sum(leaf[2] for leaf in learned[k]["leaves"]) for k in before}
+    assert plays == pytest.approx({"0": 1.95, "1": 1.0, "2": 1.0, "3": 1.0})
+
+
 def test_what_a_fixed_width_does_not_read_is_refused(bench):
     with pytest.raises(MethodError, match=r"least_share.*width is given"):
         bench.method("fedmp", width=0.5, least_share=0.3)
