@@ -57,7 +57,8 @@ class Phase:
         steps: number of steps, one mini-batch each, or ``hold`` steps on the same.
         lr: learning rate, a number or a tensor [P].
         batches: name of the stream of mini-batches: what one phase draws does not shift another's.
-        loss: (w, x, y) -> scalar; None: the criterion of the logits.
+        loss: (w, x, y) -> scalar, or a pair: it, and the part of it that `Trained.loss` is the mean
+            of; None: the criterion of the logits.
         first: number of the first mini-batch in that stream; a phase can continue another's stream.
         hold: consecutive steps on each mini-batch.
         ragged: each pass over the device's data ends with a smaller batch; otherwise batches run on
@@ -79,7 +80,7 @@ class Phase:
     steps: int
     lr: float | Tensor
     batches: str = "train"
-    loss: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+    loss: Callable[[Tensor, Tensor, Tensor], Tensor | tuple[Tensor, Tensor]] | None = None
     first: int = 0
     hold: int = 1
     ragged: bool = False
@@ -105,7 +106,7 @@ class Trained:
     Args:
         w: the flat model [P].
         mask: coordinates that were trained, bool [P].
-        loss: mean over the steps, without the penalty.
+        loss: mean over the steps, without the penalty and what else a method adds.
         accuracy: mean training accuracy; nan where the method has a loss of its own.
         collected: sum of what `Phase.collect` returned.
     """

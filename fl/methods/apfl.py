@@ -65,10 +65,11 @@ class APFL(FedAvg):
         trained = self._all.clone()
         trained[-1] = self.adaptive
 
-        def loss(v: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        def loss(v: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             shared = v[:size]
             mixed = v[-1] * v[size:-1] + (1.0 - v[-1]) * shared.detach()
-            return mean(logits(shared, x), y) + mean(logits(mixed, x), y)
+            of_shared = mean(logits(shared, x), y)
+            return of_shared + mean(logits(mixed, x), y), of_shared
 
         def project(v: Tensor, velocity: Tensor | None) -> None:
             v[-1].clamp_(0.0, 1.0)

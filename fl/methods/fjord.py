@@ -142,10 +142,10 @@ class Fjord(SubmodelMethod):
 
     def _distilling(
         self, largest: Tensor, drawn: Tensor
-    ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    ) -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
         """The largest width learns the labels, the drawn one the outputs of the largest."""
 
-        def loss(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        def loss(w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             from torch.nn.functional import cross_entropy
 
             teacher = self.task.architecture.logits(w * largest, x)
@@ -155,7 +155,8 @@ class Fjord(SubmodelMethod):
                 taught = cross_entropy(student, chances)
             else:  # of texts the mean over the steps with a label, as of the labels
                 taught = cross_entropy(student, chances, reduction="none")[y != IGNORED].mean()
-            return cross_entropy(teacher, y) + taught
+            plain = cross_entropy(teacher, y)
+            return plain + taught, plain
 
         return loss
 

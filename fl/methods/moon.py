@@ -90,14 +90,15 @@ class MOON(FedAvg):
         architecture, encoder = self.task.architecture, self.encoder
         previous = state.local.get(k, w)
 
-        def loss(v: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        def loss(v: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             import torch
             from torch.nn.functional import cross_entropy
 
             z, logits = architecture.features(architecture.layout.split(v), x)
             with torch.no_grad():
                 near, far = encoder.logits(w, x), encoder.logits(previous, x)
-            return cross_entropy(logits, y) + self.mu * contrast(z, near, far, self.temperature)
+            plain = cross_entropy(logits, y)
+            return plain + self.mu * contrast(z, near, far, self.temperature), plain
 
         return (self.training(w, self._all, state.g, k, loss=loss),)
 

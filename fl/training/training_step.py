@@ -107,11 +107,13 @@ def flat_step(
 
     def step(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         if phase.loss is not None:
-            loss, hits = phase.loss(leaf, x, y), torch.tensor(torch.nan, device=w.device)
+            given, hits = phase.loss(leaf, x, y), torch.tensor(torch.nan, device=w.device)
+            minimised, loss = given if isinstance(given, tuple) else (given, given)
         else:
             logits = logits_of(x)
-            loss, hits = (phase.criterion or cross_entropy)(logits, y), hits_of(logits, y)
-        minimised = loss if phase.penalty is None else loss + phase.penalty(leaf)
+            minimised = loss = (phase.criterion or cross_entropy)(logits, y)
+            hits = hits_of(logits, y)
+        minimised = minimised if phase.penalty is None else minimised + phase.penalty(leaf)
         update(torch.autograd.grad(differentiable(minimised), [leaf]))
         if phase.project is not None:
             phase.project(w, update.velocity(0))

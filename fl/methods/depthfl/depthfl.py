@@ -127,8 +127,10 @@ class DepthFL(SubmodelMethod):
         depth, weight = self.depth(view, k), ramp(view.g, self.ramp_rounds)
         received, linear = w[:size], w[size:] * mask[:size]
 
-        def loss(v: Tensor, x: Tensor, y: Tensor) -> Tensor:
-            return mutual_loss(model.exits(model.split(v), x, depth), y, weight)
+        def loss(v: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+            logits = model.exits(model.split(v), x, depth)
+            of_samples = sum(self.task.objective.mean(each, y) for each in logits) / depth
+            return mutual_loss(logits, y, weight), of_samples
 
         def penalty(v: Tensor) -> Tensor:
             return feddyn_penalty(v[:size], received, linear, self.alpha)

@@ -185,3 +185,15 @@ def test_the_loss_that_is_reported_is_without_the_penalty(bench, name):
     losses = [local.run(method.task, job).loss for job in jobs]
     assert jobs[0].phases[0].penalty is not None
     assert losses[0] == pytest.approx(losses[1]) and losses[2] == pytest.approx(losses[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("depthfl", {}), ("apfl", {}), ("moon", {}), ("fjord", {"distillation": True})],
+)
+def test_the_loss_that_is_reported_is_that_of_the_samples(bench, name, params):
+    """A model of zeros has the cross entropy ln 10, whatever else a method minimises beside it."""
+    method = bench.method(name, lr=0.05, local_steps=1, **params)
+    state = method.start()
+    (job,) = bench.jobs(method, replace(state, w=torch.zeros_like(state.w)), devices=[0])
+    assert local.run(method.task, job).loss == pytest.approx(np.log(10))
