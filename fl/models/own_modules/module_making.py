@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fl.errors import ModelError
 from fl.models.layers.layer import Shape
@@ -38,11 +38,11 @@ def maker(model: Any, input_shape: Shape, outputs: int) -> Callable[[], nn.Modul
     A call has the arguments input_shape and classes, if it takes arguments of these names.
     """
     if isinstance(model, nn.Module):
-        return lambda: deepcopy(model)
+        return lambda: deepcopy(without_history(model))
     try:
         signature = inspect.signature(model)
     except ValueError:  # of what is written in C, such as dict
-        return lambda: model()
+        return lambda: without_history(model())
     known = {"input_shape": input_shape, "classes": outputs}
     given = {name: value for name, value in known.items() if name in signature.parameters}
     try:
@@ -50,4 +50,21 @@ def maker(model: Any, input_shape: Shape, outputs: int) -> Callable[[], nn.Modul
     except TypeError as error:
         allowed = "input_shape and classes are known, all else needs a default"
         raise ModelError(f"it cannot be made ({error}); of its arguments {allowed}") from error
-    return lambda: model(**given)
+    return lambda: without_history(model(**given))
+
+
+def without_history(made: Any) -> Any:
+    """What was made, if it can be copied.
+
+    Raises:
+        ModelError: a module keeps a tensor that follows from its parameters.
+    """
+    for name, each in made.named_modules() if isinstance(made, nn.Module) else ():
+        for key, value in vars(each).items():
+            if isinstance(value, Tensor) and value.grad_fn is not None:
+                found = f"it keeps {f'{name}.{key}'.lstrip('.')}, computed from parameters before"
+                raise ModelError(
+                    f"{found} the forward pass, as torch.nn.utils.weight_norm and prune do; use "
+                    "torch.nn.utils.parametrizations, or compute it in forward"
+                )
+    return made

@@ -13,6 +13,11 @@ from fl.errors import ModelError
 from fl.models.own_modules.counted_call import BATCH, CountedCall, TracedParameter
 from fl.models.own_modules.repeatability import check_repeats
 
+COMPUTES_AGAIN = (
+    "computes layers again in its backward pass, as torch.utils.checkpoint does, when the weights "
+    "of the device are no longer in the module; call the layers directly"
+)
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -59,7 +64,12 @@ def trace(module: nn.Module, x: Tensor, name: str) -> Trace:
             f"model {name} gives outputs without a gradient; compute them from the parameters by "
             "functions of torch, not of numpy, without detach and no_grad"
         )
-    _, parameters = draws_numbers(lambda: counted.parameters(x, logits_of(outputs)))
+    try:
+        _, parameters = draws_numbers(lambda: counted.parameters(x, logits_of(outputs)))
+    except RuntimeError as error:
+        if "checkpoint" not in str(error):
+            raise
+        raise ModelError(f"model {name} {COMPUTES_AGAIN}") from error
     copy.eval()
     with torch.no_grad():
         if draws_numbers(lambda: copy(x))[0]:

@@ -30,7 +30,7 @@ from fl.models.layout import Layout, Slot, UnitAxis
 from fl.models.own_modules.counted_call import BATCH
 from fl.models.own_modules.module_making import seeded
 from fl.models.own_modules.module_source import sources
-from fl.models.own_modules.module_trace import Trace, logits_of, trace
+from fl.models.own_modules.module_trace import COMPUTES_AGAIN, Trace, logits_of, trace
 from fl.models.own_modules.module_units import with_units
 from fl.models.own_modules.unit_check import UnitSearch
 
@@ -135,7 +135,18 @@ class ModuleArchitecture(Architecture):
             return self.forward(layout.split(w), x)
 
         search = UnitSearch(self.name, self.made(0), last, self.classes, self.sample, logits)
-        return with_units(search, layout)
+        found = with_units(search, layout)
+        self._check_backward(found)
+        return found
+
+    def _check_backward(self, layout: Layout) -> None:
+        """Refuse a module that needs its parameters in the backward pass, when they are gone."""
+        w = torch.from_numpy(self.initial(np.random.default_rng(0))).requires_grad_()
+        logits = self.forward(layout.split(w), self.sample)
+        try:
+            torch.autograd.grad(logits.sum(), w)
+        except RuntimeError as error:
+            raise ModelError(f"model {self.name} {COMPUTES_AGAIN}") from error
 
     def _role_of(self) -> Callable[[str], str]:
         """Name of a parameter -> features | classifier."""

@@ -1,0 +1,59 @@
+"""Modules that compute in their backward pass, or before their forward pass."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import prune
+from torch.utils.checkpoint import checkpoint
+
+from fl.errors import ModelError
+
+
+class Checkpointed(nn.Module):
+    """A hidden layer whose signals are not stored but computed again."""
+
+    def __init__(self, reentrant=False):
+        super().__init__()
+        self.hidden, self.head, self.reentrant = nn.Linear(6, 4), nn.Linear(4, 3), reentrant
+
+    def forward(self, x):
+        again = checkpoint(self.head, self.hidden(x).relu(), use_reentrant=self.reentrant)
+        return again if self.reentrant else again + 0.0
+
+
+class Remembered(nn.Module):
+    """Only what has no parameters is computed again."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.head = nn.Linear(6, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(checkpoint(torch.relu, self.hidden(x), use_reentrant=False))
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_module_that_computes_in_its_backward_pass_is_refused(own, reentrant):
+    with pytest.raises(ModelError, match="computes layers again in its backward pass, as torch"):
+        own(lambda: Checkpointed(reentrant)).layout  # noqa: B018
+
+
+def test_it_may_compute_again_what_has_no_parameters(own):
+    assert own(Remembered).layout.size == 6 * 4 + 4 + 4 * 3 + 3
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm")
+@pytest.mark.parametrize(
+    "change", [torch.nn.utils.weight_norm, lambda layer: prune.l1_unstructured(layer, "weight", 1)]
+)
+@pytest.mark.parametrize("given", [True, False])
+def test_a_tensor_computed_before_the_forward_pass_is_refused(own, change, given):
+    """The old weight norm keeps the weight that it computed last; a copy of it is not possible."""
+
+    def make():
+        layer = nn.Linear(6, 3)
+        change(layer)
+        return nn.Sequential(layer)
+
+    with pytest.raises(ModelError, match=r"0\.weight, computed from parameters before"):
+        own(make() if given else make).layout  # noqa: B018
