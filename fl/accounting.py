@@ -4,7 +4,7 @@
 step runs the whole model forward, takes the gradient by the weights of every layer that is
 trained, and the gradient by the activations of every layer behind the first trained one, but none
 by the images. In a module of the user's own it takes the gradient by each factor of a product that
-depends on a trained weight. No gradient comes to a layer whose output is not used.
+depends on a trained weight. No gradient comes to a layer whose output is not used, or detached.
 `torch.utils.flop_counter` counts the same. Two switches follow papers: a backward pass that costs
 twice the forward pass in every layer, and FLOPs of biases.
 """

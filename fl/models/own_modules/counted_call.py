@@ -59,9 +59,9 @@ class CountedCall:
     def __init__(self, module: nn.Module) -> None:
         self.module = module
         self.names = {each: name for name, each in module.named_modules()}
-        # multiply-adds of one sample, and the parameters that the two factors depend on
+        # multiply-adds of one sample, the parameters that the two factors depend on, and the result
         self.products = {
-            name: list[tuple[float, tuple[int, int]]]() for name in self.names.values()
+            name: list[tuple[float, tuple[int, int], Any]]() for name in self.names.values()
         }
         self.place: dict[str, int] = {}
 
@@ -69,9 +69,12 @@ class CountedCall:
         calling = [""]
 
         def charge() -> None:
-            made = ((flops / (2 * BATCH), factors) for flops, factors in counter.products)
-            self.products[calling[-1]] += made
+            made = zip(counter.products, counter.results, strict=True)
+            self.products[calling[-1]] += (
+                (flops / (2 * BATCH), factors, result) for (flops, factors), result in made
+            )
             counter.products.clear()
+            counter.results.clear()
 
         def enter(module: nn.Module, _: Any) -> None:
             charge()
@@ -113,7 +116,7 @@ class CountedCall:
             logits: what the module made of them; is used up.
         """
         module = self.module
-        named = dict(module.named_parameters())
+        named, used = dict(module.named_parameters()), nodes_below(logits.grad_fn)
         gradients = torch.autograd.grad(logits.sum(), list(named.values()), allow_unused=True)
         reached = {n for n, each in zip(named, gradients, strict=True) if each is not None}
         kinds = {name: self.kind(name, each) for name, each in module.named_parameters()}
@@ -135,10 +138,13 @@ class CountedCall:
             own = own or list(sizes)
             own = [name for name in own if name in reached] or own
             size, by_factor = sum(multiplied[each] for each in own), defaultdict[int, float](float)
-            for bits, macs in ((bits, macs) for macs, both in products for bits in both if bits):
-                by_factor[bits] += macs
+            for macs, both, result in products:
+                # no gradient comes to a result that the outputs do not follow from
+                ends = result.grad_fn is not None and result.grad_fn not in used
+                for bits in filter(None, () if ends else both):
+                    by_factor[bits] += macs
             for name in own:
-                uses[name] += sum(macs for macs, _ in products) / size
+                uses[name] += sum(macs for macs, *_ in products) / size
                 for bits, macs in by_factor.items():
                     factors[name][bits] += macs / size
         found = []
@@ -218,6 +224,16 @@ class CountedCall:
         if parameter.dim() < 2:
             return "bias" if "bias" in name.rpartition(".")[2] else "norm"
         return "weight"
+
+
+def nodes_below(node: Any) -> set[Any]:
+    """A node of the graph of gradients, and all that it passes its gradient to."""
+    found, waiting = {node}, [node]
+    while waiting:
+        new = {each for each, _ in waiting.pop().next_functions if each is not None} - found
+        found |= new
+        waiting += new
+    return found
 
 
 def is_parametrized(name: str) -> bool:

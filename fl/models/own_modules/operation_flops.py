@@ -3,7 +3,7 @@
 The formulas of `torch.utils.flop_counter` and of `UNCOUNTED` count: convolutions and products of
 matrices and vectors, 2 FLOP a multiply-add; activations, norms and look-ups count nothing. A
 backward pass takes the gradient by a factor, for as many FLOPs again, where the factor depends on a
-parameter that is trained.
+parameter that is trained, and the outputs follow from the product otherwise than by `detach`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ class FlopsOfOperations(TorchDispatchMode):
             as sets of bits: 1 << i for the i-th.
         unseen: the bit of a factor where autograd is off: in no_grad, and in the forward pass of a
             function with a backward pass of its own.
+        results: of each product, what it has made.
     """
 
     def __init__(self, parameters: Sequence[Tensor] = ()) -> None:
         super().__init__()
+        self.results: list[Any] = []
         self.products: list[tuple[float, tuple[int, int]]] = []
         self.unseen = 1 << len(parameters)
         self._bits = {id(each): 1 << i for i, each in enumerate(parameters)}
@@ -58,6 +60,8 @@ class FlopsOfOperations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, kind = kwargs or {}, func._overloadpacket
+        if kind.__name__.endswith("_"):  # in place it costs as much
+            kind = getattr(_ATEN, kind.__name__[:-1], kind)
         flops = flop_registry.get(kind) or UNCOUNTED.get(kind)
         if flops is None:
             with self:
@@ -65,6 +69,8 @@ class FlopsOfOperations(TorchDispatchMode):
             return func(*args, **kwargs) if given is NotImplemented else given
         given = func(*args, **kwargs)
         self._add(flops(*args, **kwargs, out_val=given), kind.__name__, args)
+        made = given[0] if isinstance(given, tuple) else given
+        self.results += [made] * (len(self.products) - len(self.results))
         return given
 
     def _add(self, flops: float, name: str, args: Any) -> None:

@@ -96,6 +96,8 @@ M, V, B = torch.ones(7, 5), torch.ones(5), torch.ones(3, 7, 5)
         (lambda: V @ V, 2 * 5),
         (lambda: torch.addbmm(torch.ones(7, 7), B, B.mT), 2 * 3 * 7 * 5 * 7),
         (lambda: M @ M.T, 2 * 7 * 5 * 7),
+        (lambda: torch.ones(7, 7).addmm_(M, M.T), 2 * 7 * 5 * 7),
+        (lambda: torch.ones(3, 7, 7).baddbmm_(B, B.mT), 2 * 3 * 7 * 5 * 7),
     ],
 )
 def test_products_that_torch_leaves_out_are_counted_too(product, flops):

@@ -162,6 +162,18 @@ class Cut(nn.Module):
         return self.head(self.next(hidden.detach()) + hidden)
 
 
+class Gated(nn.Module):
+    """A gate by the same layers, through which no gradient goes."""
+
+    def __init__(self):
+        super().__init__()
+        self.below, self.above = nn.Parameter(torch.rand(6, 8)), nn.Parameter(torch.rand(8, 3))
+
+    def forward(self, x):
+        hidden = x @ self.below
+        return hidden.relu() @ self.above * (hidden @ self.above).detach().softmax(1)
+
+
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -230,10 +242,10 @@ TEXT = {"shape": (7,), "classes": 20, "text": True}
         (TiedToEmbedding, TEXT),
         (TiedToDecoder, TEXT),
         (LeftOut, TEXT),
-        (TiedLayers, {}),
-        (TwoNames, {}),
+        *((make, {}) for make in (TiedLayers, TwoNames)),
         *((make, {}) for make in (ThreeUses, ThreeCalls, BareBranch, BareSum)),
-        *((make, {}) for make in (Projected, Adapted, Cut, Recurrent, Positioned, ScaledBlock)),
+        *((make, {}) for make in (Projected, Adapted, Cut, Gated, Recurrent)),
+        *((make, {}) for make in (Positioned, ScaledBlock)),
     ],
 )
 def test_a_step_costs_what_torch_counts_whatever_is_trained(own, module, data):
