@@ -212,7 +212,8 @@ class FedMap(FedMapParameters):
         if plain or not updates:
             return mean
         scalar = self.server_rate == "scalar"
-        rate = self.server_lr if scalar else self._unbiased(state, view, len(updates))
+        sampled = len({each.job.device for each in updates})
+        rate = self.server_lr if scalar else self._unbiased(state, view, sampled)
         moved = state.w.double() + rate * (mean.w.double() - state.w.double())
         return replace(mean, w=moved.to(state.w.dtype))
 

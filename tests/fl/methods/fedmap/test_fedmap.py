@@ -120,6 +120,16 @@ def test_sizes_drawn_per_step(task):
     assert torch.allclose(alike.round(state).w, plain.round(state).w, atol=1e-6)
 
 
+def test_the_exact_rate_counts_devices_not_their_updates(task):
+    """Clocks whose jobs overlap: all four devices are among those that sent, one of them twice."""
+    state = Play(task).rounds(2)
+    exact = Play(task, server_rate="exact")
+    updates = exact.updates(state, [0, 1, 2, 3, 3])
+    moved = exact.method.aggregate(state, exact.view(2), updates).w
+    plain = Play(task).method.aggregate(state, exact.view(2), updates).w
+    assert torch.allclose(moved, plain, atol=1e-6)
+
+
 def test_keys_without_effect():
     cls = resolve("fedmap")
     for given in (
