@@ -114,11 +114,7 @@ class Granularity(ABC):
         order = np.concatenate([order[needed[order]], order[~needed[order]]])
         low, high = int(needed.sum()), self.count
         if not self.fits(needed, gamma):
-            raise MethodError(
-                "the submodel",
-                f"has at least {self.size(needed):,} of {self.total:,} weights, its budget is "
-                f"{self.room(gamma):,}: give it a larger model_budget",
-            )
+            raise self.too_small(self.size(needed), gamma)
         while low < high:  # bisection: the size grows with the number of places
             middle = (low + high + 1) // 2
             if self.fits(first(order, middle), gamma):
@@ -126,6 +122,13 @@ class Granularity(ABC):
             else:
                 high = middle - 1
         return first(order, low)
+
+    def too_small(self, needed: int, gamma: float) -> MethodError:
+        """The sentence about a budget below what every layer keeps at least."""
+        found = f"has at least {needed:,} of {self.total:,} weights, its budget is"
+        return MethodError(
+            "the submodel", f"{found} {self.room(gamma):,}: give it a larger model_budget"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +173,23 @@ class PerWeight(Granularity):
         return top(p, self.magnitude(w), self.room(gamma))
 
     def largest_of_each(self, p: Array, w: Array, gamma: float) -> Array:
-        """TopK of every layer by itself."""
+        """TopK of every layer by itself; what the least of some is too much the largest give.
+
+        Raises:
+            MethodError: As `largest`.
+        """
         score, mask = self.magnitude(w), np.zeros(self.count, dtype=bool)
-        for layer in self.layers:
-            size = layer.stop - layer.start
-            mask[layer] = top(
-                p[layer], score[layer], max(self.least, floor(gamma * size * ROUNDING))
-            )
+        sizes = np.array([layer.stop - layer.start for layer in self.layers])
+        least = np.minimum(self.least, sizes)
+        rooms = np.maximum(least, np.floor(gamma * sizes * ROUNDING).astype(int))
+        if least.sum() > self.room(gamma):
+            raise self.too_small(int(least.sum()), gamma)
+        while rooms.sum() > self.room(gamma):
+            largest = int(np.argmax(rooms - least))
+            over = rooms.sum() - self.room(gamma)
+            rooms[largest] -= min(over, rooms[largest] - least[largest])
+        for layer, room in zip(self.layers, rooms.tolist(), strict=True):
+            mask[layer] = top(p[layer], score[layer], room)
         return mask
 
 

@@ -82,6 +82,16 @@ def test_topk_that_no_layer_loses():
     assert (general == loose.largest(p, w, 0.1)).all()
 
 
+def test_topk_of_every_layer_that_keeps_some_stays_within_the_budget():
+    """LeNet at 1/64: 7 + 390 + 6250 + 78 of 6726; with 10 at least two go from the largest."""
+    grain = PerWeight(LENET, 10)
+    p, w = few_values(grain)
+    chosen = grain.largest_of_each(p, w, 1 / 64)
+    assert [chosen[layer].sum() for layer in grain.layers] == [10, 390, 6248, 78]
+    with pytest.raises(MethodError, match=r"at least 40 of 430,500 weights, its budget is 39"):
+        grain.largest_of_each(p, w, 39.5 / 430_500)
+
+
 def test_a_budget_just_below_a_whole_number_is_that_number():
     assert 0.29 * 100 < 29
     assert weights(100).room(0.29) == 29
