@@ -101,12 +101,47 @@ def values_of(phase: Phase, done: list[Tensor]) -> tuple[Tensor, Tensor, Any]:
         raise wrong_answer("local_update, start of Phase,", start, "a tensor [P]")
     mask = flags("local_update, mask of Phase,", value_of(phase.mask, done), len(start))
     submodel = value_of(phase.submodel, done)
+    if isinstance(submodel, tuple) and len(submodel) != phase.steps:
+        allowed, found = f"one mask, or one for each of the {phase.steps} steps", len(submodel)
+        raise wrong_answer("local_update, submodel of Phase,", submodel, allowed, f" of {found}")
     for each in submodel if isinstance(submodel, tuple) else (submodel,):
         if each is not None:
             flags("local_update, submodel of Phase,", each, len(start))
     if not isinstance(phase.lr, Real):
         weights("local_update, lr of Phase,", phase.lr, len(start))
+    if phase.scale is not None:
+        weights("local_update, scale of Phase,", phase.scale, len(start))
     return start, mask, submodel
+
+
+def computing(given: Any, size: int) -> Tensor:
+    """The weights that a phase's ``effective`` gave.
+
+    Raises:
+        MethodError: they are no vector of at least the model's size.
+    """
+    shape = tuple(getattr(given, "shape", ()))
+    if not hasattr(given, "requires_grad") or len(shape) != 1 or shape[0] < size:
+        allowed = f"a tensor [{size}], or a longer one"
+        raise wrong_answer("local_update, effective of Phase,", given, allowed)
+    return given
+
+
+def losses(given: Any) -> tuple[Tensor, Tensor]:
+    """What a phase's own loss minimises, and what of it is reported.
+
+    Raises:
+        MethodError: they are no pair, or the second is no number.
+    """
+    if not isinstance(given, tuple):
+        return given, given
+    if len(given) != 2:
+        allowed = "one number, or a pair of them"
+        raise wrong_answer("local_update, loss of Phase,", given, allowed)
+    minimised, reported = given
+    if not hasattr(reported, "requires_grad") or reported.numel() != 1:
+        raise wrong_answer("local_update, loss of Phase,", reported, "one number, a tensor []")
+    return minimised, reported
 
 
 def bounds_of(method: Any) -> tuple[float, float]:

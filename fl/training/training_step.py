@@ -7,6 +7,7 @@ are, which is faster.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch.nn.functional import cross_entropy
 from fl.contracts import Phase
 from fl.data.samples import IGNORED
 from fl.errors import MethodError
+from fl.method_base.hook_answers import computing, losses
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout
 from fl.training.optimisers import Variable, make_optimiser
@@ -97,7 +99,7 @@ def flat_step(
     sizes = [slot.size for slot in slots]
 
     def logits_of(x: Tensor) -> Tensor:
-        weights = leaf if effective is None else effective(leaf)
+        weights = leaf if effective is None else computing(effective(leaf), sum(sizes))
         weights = weights if submodel is None else weights * submodel[: len(weights)]
         weights = weights if phase.scale is None else weights * phase.scale[: len(weights)]
         behind = len(weights) - sum(sizes)  # coordinates that are no weights of the architecture
@@ -107,13 +109,15 @@ def flat_step(
 
     def step(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         if phase.loss is not None:
-            given, hits = phase.loss(leaf, x, y), torch.tensor(torch.nan, device=w.device)
-            minimised, loss = given if isinstance(given, tuple) else (given, given)
+            minimised, loss = losses(phase.loss(leaf, x, y))
+            hits = torch.tensor(torch.nan, device=w.device)
         else:
             logits = logits_of(x)
             minimised = loss = (phase.criterion or cross_entropy)(logits, y)
             hits = hits_of(logits, y)
-        minimised = minimised if phase.penalty is None else minimised + phase.penalty(leaf)
+        if phase.penalty is not None:
+            added = phase.penalty(leaf)
+            minimised = minimised + added if isinstance(added, Tensor | Real) else added
         update(torch.autograd.grad(differentiable(minimised), [leaf]))
         if phase.project is not None:
             phase.project(w, update.velocity(0))
@@ -128,9 +132,12 @@ def differentiable(minimised: Tensor) -> Tensor:
     Raises:
         MethodError: it is no single number, or does not depend on the weights.
     """
-    if minimised.numel() != 1 or not minimised.requires_grad:
-        found = "no gradient" if minimised.numel() == 1 else f"the shape {list(minimised.shape)}"
-        problem = f"names a method that minimises what has {found}; criterion, loss and penalty"
+    if not isinstance(minimised, Tensor) or minimised.numel() != 1 or not minimised.requires_grad:
+        found = type(minimised).__name__
+        if isinstance(minimised, Tensor):
+            shape = f"the shape {list(minimised.shape)}"
+            found = f"what has {'no gradient' if minimised.numel() == 1 else shape}"
+        problem = f"names a method that minimises {found}; criterion, loss and penalty"
         raise MethodError("name", f"{problem} of a Phase give one number, made of weights by torch")
     return minimised
 

@@ -56,6 +56,22 @@ VALUES = {  # the hook, and what is said about it
     ),
     PHASE.format("criterion=lambda logits, y: logits"): r"minimises what has the shape \[\d+, 10\]",
     PHASE.format("loss=lambda w, x, y: torch.tensor(1.0)"): "minimises what has no gradient; crite",
+    PHASE.format("loss=lambda w, x, y: 5.0"): "minimises float; criterion, loss and penalty of a",
+    PHASE.format("loss=lambda w, x, y: (w.sum(),) * 3"): (
+        "loss of Phase, gives tuple; return one number, or a pair of them"
+    ),
+    PHASE.format("loss=lambda w, x, y: (w.sum(), w)"): (
+        r"loss of Phase, gives Tensor \[\d{4}\]; return one number, a tensor"
+    ),
+    PHASE.format("penalty=lambda v: None"): "minimises NoneType; criterion, loss and penalty of a",
+    PHASE.format("effective=lambda v, rng: v[:10]"): (
+        r"effective of Phase, gives Tensor \[10\]; return a tensor \[6058\], or a longer one"
+    ),
+    PHASE.format("effective=lambda v, rng: None"): "effective of Phase, gives NoneType; return a",
+    PHASE.format("scale=torch.ones(3)"): r"scale of Phase, gives Tensor \[3\]; return a tensor",
+    PHASE.format("submodel=(self.shared_mask,)"): (
+        r"submodel of Phase, gives tuple of 1; return one mask, or one for each of the \d+ steps"
+    ),
     STATE.format("aggregate", "memo={'x': object()}"): (
         r"aggregate, memo\['x'\] of the state, gives object; return a tensor"
     ),
