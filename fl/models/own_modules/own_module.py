@@ -142,7 +142,9 @@ class ModuleArchitecture(Architecture):
     def _check_backward(self, layout: Layout) -> None:
         """Refuse a module that needs its parameters in the backward pass, when they are gone."""
         w = torch.from_numpy(self.initial(np.random.default_rng(0))).requires_grad_()
-        logits = self.forward(layout.split(w), self.sample)
+        training = copy(self)  # `in_training` asks for the layout
+        training.__dict__["seeds"] = iter((0,))
+        logits = training.forward(layout.split(w), self.sample)
         try:
             torch.autograd.grad(logits.sum(), w)
         except RuntimeError as error:
