@@ -192,6 +192,8 @@ class FedLPSParameters(SubmodelMethod):
             found |= dict.fromkeys(("q_grad", "q_init", "q_persist"), f"pattern is {pattern}")
         if not values["lam"]:
             found |= {"t_norm": "lam is 0"}
+        if not values["mu"] and not (values["lam"] and pattern == "learned"):
+            found |= {"reduction": "mu and lam are 0" if pattern == "learned" else "mu is 0"}
         if pattern != "learned":
             found |= dict.fromkeys(("lam", "t_norm"), "no scores are learned")
         return found

@@ -158,6 +158,8 @@ def test_noise_is_added_only_where_it_is_asked_for(tiny_bench):
         ({"pattern": "ordered", "q_init": "sorted"}, "q_init is not read where pattern is ordered"),
         ({"pattern": "random", "lam": 2.0}, "lam is not read where no scores are learned"),
         ({"lam": 0.0, "t_norm": True}, "t_norm is not read where lam is 0"),
+        ({"mu": 0, "lam": 0, "reduction": "mean"}, "reduction is not read where mu and lam are 0"),
+        ({"mu": 0, "pattern": "ordered", "reduction": "sum"}, "reduction is .* where mu is 0"),
     ],
 )
 def test_parameters_that_contradict_each_other(given, said):
