@@ -51,6 +51,12 @@ def significant(n: int, scale: float = 1.0) -> NumberFormat:
     return NumberFormat(scale, show)
 
 
+def half_interval(half: float, places: int) -> str:
+    """Half of an interval with so many decimals, with one figure where these are all zero."""
+    text = f"{half:,.{places}f}"
+    return text.replace(",", THIN) if float(text.replace(",", "")) else significant(1)(half)
+
+
 def _mean_count(value: float) -> str:
     is_whole = math.isclose(value, round(value), rel_tol=1e-12, abs_tol=1e-12)
     if not is_whole and abs(value) < 0.1:

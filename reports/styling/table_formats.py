@@ -13,7 +13,13 @@ from typing import Any
 from edgesim.results.flat_scenario import NONE
 from reports.run_data.statistics.seed_intervals import ROUNDING, overlap
 from reports.styling.latex_text import DASH, latex_bold, latex_row, latex_text, one_line
-from reports.styling.number_formats import MEAN_COUNT, THIN, NumberFormat, shortest
+from reports.styling.number_formats import (
+    MEAN_COUNT,
+    THIN,
+    NumberFormat,
+    half_interval,
+    shortest,
+)
 
 # what ends a cell, or is emphasis, code, a link or HTML; an underscore within a word is none
 MARKDOWN = re.compile(r"[\\|*`<\[~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
@@ -185,12 +191,14 @@ def _markdown(text: str) -> str:
 
 
 def _with_half(text: str, mean: float, half: float) -> str:
-    """A mean and half its interval; a mean without decimals takes those of an interval below 10."""
+    """A mean and half its interval, which has its decimals; a mean without takes those of an
+    interval below 10.
+    """
     places = len(text.partition(".")[2])
     if not places and half < 10:
         places = len(MEAN_COUNT(half).partition(".")[2])
-        text = f"{mean:,.{places}f}" if places else text
-    return f"{text} ± {half:,.{places}f}".replace(",", THIN)
+        text = f"{mean:,.{places}f}".replace(",", THIN) if places else text
+    return f"{text} ± {half_interval(half, places)}"
 
 
 def _is_empty(value: Any) -> bool:

@@ -22,6 +22,7 @@ from reports.run_data.statistics.seed_intervals import (
     half_width,
     seed_mean,
 )
+from reports.styling.number_formats import half_interval
 from reports.text.number_text import SPACE, is_known, milliseconds, percent
 
 MORE_TIME = 0.01  # relative; less counts as equally long
@@ -140,8 +141,10 @@ def _tested(
     if len(values) < LEAST_SEEDS:
         return SIDE_BY_SIDE, f"no verdict over {seeds}: three are needed"
     mean, half = values.mean() * 100, float(half_width(values)) * 100
-    shown = f"{mean:+.2f} ± {half:.2f}{SPACE}{unit} over {seeds}"
-    return verdict_over_seeds(values, *bounds), shown
+    verdict = verdict_over_seeds(values, *bounds)
+    if half <= ROUNDING * 100:
+        return verdict, f"{mean:+.2f}{SPACE}{unit} with each of {seeds}"
+    return verdict, f"{mean:+.2f} ± {half_interval(half, 2)}{SPACE}{unit} over {seeds}"
 
 
 def _latency_claim(a: Scheme, b: Scheme, stated_ms: tuple[float, float]) -> TestedClaim:

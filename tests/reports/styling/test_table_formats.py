@@ -64,7 +64,9 @@ def test_a_name_of_several_lines_is_one_row(scheme_of, end):
         (161.2, 7.65, "161.2 ± 7.7"),
         (0.025, 0.0, "25.00"),
         (0.025, 5e-17, "25.00"),  # what rounding leaves of equal seeds
-        (0.025, 1e-9, "25.00 ± 0.00"),
+        (0.025, 1e-9, "25.00 ± 1e-06"),  # narrow is not none
+        (0.025, 3.2e-6, "25.00 ± 0.003"),
+        (0.025, 6e-6, "25.00 ± 0.01"),
         (0.0, 0.0, "0"),
         (12_345.0, 1234.5, "12\u2009340 ± 1\u2009234"),
         (0.051234, 0.123456, "51.23 ± 123.46"),  # not 123.50: no zero stands in for a digit
@@ -87,6 +89,7 @@ def test_an_interval_has_the_decimals_of_its_mean(mean, half, text):
         (300.0, 12.4, "300 ± 12"),
         (8.5, 12.42, "8.5 ± 12.4"),
         (12_345.0, 0.7, "12\u2009345.0 ± 0.7"),
+        (12_345.0, 4e-5, "12\u2009345 ± 4e-05"),
     ],
 )
 def test_a_whole_mean_has_the_decimals_of_its_interval(mean, half, text):
