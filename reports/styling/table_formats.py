@@ -21,8 +21,8 @@ from reports.styling.number_formats import (
     shortest,
 )
 
-# what ends a cell, or is emphasis, code, a link or HTML; an underscore within a word is none
-MARKDOWN = re.compile(r"[\\|*`<\[~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
+# what ends a cell, or is emphasis, code, a link, HTML or a formula; an underscore in a word is none
+MARKDOWN = re.compile(r"[\\|*`<\[~$]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Table:
             for r, row in enumerate(texts)
         ]
         lines = [f"| {' | '.join(row)} |" for row in ([*map(_markdown, titles)], rule, *rows)]
-        return "\n".join([" ".join(self.caption.split()), "", *lines]) + "\n"
+        return "\n".join([_markdown(" ".join(self.caption.split())), "", *lines]) + "\n"
 
     def latex(self) -> str:
         """A booktabs tabular; all text escaped, the best in bold."""

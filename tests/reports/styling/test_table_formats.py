@@ -29,12 +29,22 @@ def test_a_bar_is_one_in_the_default_encoding_of_latex_too():
         ("a\\|b", r"a\\\|b"),
         ("[a](b) &lt; R&D", r"\[a](b) \&lt; R&D"),
         ("~~old~~ &#60;", r"\~\~old\~\~ \&#60;"),
+        (r"$\rho$ for $5", r"\$\\rho\$ for \$5"),
     ],
 )
 def test_a_name_in_markdown_is_the_text_that_it_is(scheme_of, name, text):
     """Emphasis, code, links, HTML would take its signs; an underscore within a word is none."""
     row = tables.cost_table([scheme_of(scheme=name)]).markdown().splitlines()[-1]
     assert row.startswith(f"| {text} | 25.00 |")
+
+
+def test_a_caption_in_markdown_is_the_text_that_it_is(scheme_of):
+    """It has reasons that scenarios give, and names of schemes and metrics."""
+    reason = "the *paper's* rates, <b> at $5$"
+    one = scheme_of(extra=f'report: {{untuned: "{reason}"}}')
+    caption = tables.scheme_table([one]).markdown().splitlines()[0]
+    assert caption.endswith(r"Not a comparison of accuracies: the \*paper's\* rates, \<b> at \$5\$")
+    assert tables.scheme_table([one]).caption.endswith(reason)
 
 
 @pytest.mark.parametrize("name", ["[1] FedAvg", " [2]", "*joint", "*"])
