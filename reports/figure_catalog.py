@@ -42,7 +42,7 @@ def _every_figure(
     every = [
         *sweep,
         *learning_figures(schemes, few, shown, options),
-        *latency_figures(schemes, few, shown),
+        *latency_figures(schemes, few, chosen),
         *clock_figures(schemes, few, shown),
         *cost_figures(schemes, few, shown),
         *cell_figures(schemes, few, shown),

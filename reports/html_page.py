@@ -127,7 +127,7 @@ def _render(
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from reports.catalog.report_figure import SECTIONS
-    from reports.interactive.chart_data import as_script_text, chart_data
+    from reports.interactive.chart_data import as_script_text, chart_data, lines_text
 
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -146,6 +146,7 @@ def _render(
         threshold_notes=threshold_notes(schemes),
         axis_notes=notes,
         chart_data=as_script_text(chart_data(schemes, swept_keys(schemes), options.units)),
+        lines_text=lines_text(schemes),
         lacking=lacking,
         pivots=[table for name, table in tables.items() if "-by-" in name],
         finished=sum(len(scheme.runs) for scheme in schemes),

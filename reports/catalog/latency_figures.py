@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from reports.catalog.report_figure import TIME, ReportFigure, seeds_text
+from reports.catalog.report_figure import TIME, ReportFigure, seeds_text, shown_text
 from reports.figures import learning_curves, round_latency, round_timeline
 from reports.figures.clocks import job_timeline
 from reports.run_data.job_outcomes import any_overlaps
@@ -12,8 +12,11 @@ from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.round_latencies import thresholds_s
 
 
-def latency_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[ReportFigure]:
-    """Figures with a line, bar or panel for each of a few schemes; their tables have all."""
+def latency_figures(schemes: list[Scheme], few: list[Scheme], chosen: str) -> list[ReportFigure]:
+    """Figures with a line, bar or panel for each of a few schemes; their tables have all, but for
+    timelines, whose spans are many.
+    """
+    shown = shown_text(chosen)
     return [
         ReportFigure(
             TIME,
@@ -43,7 +46,7 @@ def latency_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> lis
             partial(round_latency.phase_table, schemes),
             partial(round_latency.any_phase, few),
         ),
-        _timeline(few, shown),
+        _timeline(few, shown_text(chosen, data="")),
     ]
 
 

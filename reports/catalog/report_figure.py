@@ -39,9 +39,9 @@ class ReportFigure:
         return self.title if self.title.endswith("?") else f"{self.title}."
 
 
-def shown_text(chosen: str) -> str:
-    """Which schemes a figure shows, where it does not show all."""
-    return f" Shown: {chosen}; the data has all." if chosen else ""
+def shown_text(chosen: str, data: str = "; the data has all") -> str:
+    """Which schemes a figure shows, where it does not show all, and what its data has."""
+    return f" Shown: {chosen}{data}." if chosen else ""
 
 
 def seeds_text(schemes: Sequence[Scheme], lead: str = "") -> str:

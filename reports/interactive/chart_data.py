@@ -39,6 +39,19 @@ def chart_data(
     return {"curves": _curves(schemes, units), "sweep": sweep}
 
 
+def lines_text(schemes: list[Scheme]) -> str:
+    """Which curves are there and are seen at first; "" where that are all."""
+    count = len(schemes)
+    if count <= MOST_SERIES:
+        return ""
+    if count <= MOST_LINES:
+        return f"Of the {count} schemes the curves of the first {MOST_SERIES} are switched on."
+    return (
+        f"Of the {count} schemes the first {MOST_LINES} have a curve here, of which the first "
+        f"{MOST_SERIES} are switched on."
+    )
+
+
 def as_script_text(data: dict[str, Any]) -> str:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)

@@ -250,3 +250,13 @@ def test_captions_name_the_threshold_where_it_has_a_line(scheme_of, overlapping)
         figures = {figure.name: figure for figure in report_figures([scheme])[0]}
         for name in ("latency", "cdf"):
             assert ("; dashed: the latency threshold." in figures[name].caption) == dashed
+
+
+def test_captions_say_which_of_many_schemes_are_shown_and_whether_the_data_has_all(scheme_of):
+    schemes = [scheme_of(scheme=f"s{i}") for i in range(9)]
+    found = {each.name: each for each in report_figures(schemes)[0]}
+    assert found["cdf"].caption.endswith("Shown: the first 8 of 9 schemes; the data has all.")
+    assert {row[0] for row in found["cdf"].table().rows} == {f"s{i}" for i in range(9)}
+    # spans of a round are many
+    assert "Shown: the first 8 of 9 schemes." in found["timeline"].caption
+    assert {row[0] for row in found["timeline"].table().rows} == {f"s{i}" for i in range(8)}

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from pytest import approx
 
 from reports.interactive import chart_data as charts
@@ -52,3 +53,19 @@ def test_losses_that_are_all_infinite_have_no_chart(scheme_of):
     diverged = scheme_of(loss=(float("nan"), float("inf")) * 2)
     titles = [each["title"] for each in charts.chart_data([diverged], [])["curves"]["quantities"]]
     assert titles == ["test accuracy (%)", "latency per round (ms)"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (8, ""),
+        (12, "Of the 12 schemes the curves of the first 8 are switched on."),
+        (
+            41,
+            "Of the 41 schemes the first 40 have a curve here, of which the first 8 are switched "
+            "on.",
+        ),
+    ],
+)
+def test_the_page_says_which_curves_it_does_not_show_at_first(two_schemes, count, text):
+    assert charts.lines_text((two_schemes * count)[:count]) == text
