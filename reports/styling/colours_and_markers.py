@@ -171,11 +171,13 @@ def _by_role(roles: dict[str, str | None]) -> dict[str, SeriesStyle]:
             seen.add(role)
             taken[name] = SeriesStyle(*ROLE_COLOURS[role], "-")
     used = {style.colour for style in taken.values()}
+    looks = (*ROLE_COLOURS.values(), *OTHER_COLOURS)
     spare = [
-        SeriesStyle(colour, marker, dashes)
-        for dashes in DASHES
-        for colour, marker in (*ROLE_COLOURS.values(), *OTHER_COLOURS)
-        if dashes != "-" or colour not in used
+        # a colour that comes again has another marker too: points have no dashes
+        SeriesStyle(colour, looks[(i + again) % len(looks)][1], dashes)
+        for again, dashes in enumerate(DASHES)
+        for i, (colour, _) in enumerate(looks)
+        if again or colour not in used
     ]
     rest = (name for name in roles if name not in taken)
     taken |= zip(rest, cycle(spare), strict=False)

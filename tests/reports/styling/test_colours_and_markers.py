@@ -22,6 +22,17 @@ def test_looks_are_fixed_per_scheme_and_all_different(tmp_path, write_run, two_s
     assert both["a"] == pruning["a"] and both["c"].colour == "#E69F00"
 
 
+@pytest.mark.parametrize("roles", ["{}", "{own 3: pruning-only, own 7: proposed}"])
+def test_points_without_a_line_are_told_apart_beyond_ten_series_too(tmp_path, write_run, roles):
+    """Dashes alone told the eleventh from the first: on the Pareto front both were one point."""
+    extra = f"report: {{beside: liu, schemes: {roles}}}"
+    own = [write_run(tmp_path / str(i), scheme=f"own {i}", extra=extra) for i in range(23)]
+    points = [
+        (look.colour, look.marker) for look in colours.series_styles(load_schemes(own)).values()
+    ]
+    assert len(set(points)) == 23
+
+
 @pytest.mark.slow
 def test_in_grey_every_line_has_its_own_dashes(tmp_path, write_run):
     folders = [write_run(tmp_path / str(i), scheme=f"own {i}", method="./x.py:X") for i in range(8)]
