@@ -35,6 +35,7 @@ from reports.styling.axes_and_legends import (
     threshold_text,
     two_panels,
     whole_numbers,
+    widen_equal,
     wrap,
 )
 from reports.styling.colours_and_markers import (
@@ -137,6 +138,7 @@ def latency_cdf(schemes: list[Scheme], style: FigureStyle) -> Figure:
         panel.axvline(limit_s * scale, **THRESHOLD_LINE)
     panel.set(xlabel=title, ylabel="share of rounds (%)")
     set_scales(panel, style, x="log" if _spans_decades(schemes) else "linear")
+    widen_equal(panel.xaxis)
     show_whole_share(panel)
     handles = threshold_handles(limits_s, style.units) if len(limits_s) <= 4 else ()
     legend(figure, panel, style, handles)

@@ -17,10 +17,12 @@ from reports.run_data.statistics.metrics import ACCURACY, LATENCY, PRUNING, Metr
 from reports.run_data.statistics.seed_intervals import Estimate, estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import (
+    ROUNDING,
     draw_seeds,
     legend,
     one_panel,
     set_scales,
+    widen_equal,
     within_percent,
     wrap,
 )
@@ -137,6 +139,7 @@ def equal_lines(lines: Sequence[SweepLine], log: bool = False) -> list[list[str]
     drawn = [np.isfinite(each) for each in heights]
     shown = np.concatenate([each[k] for each, k in zip(heights, drawn, strict=True)] or [[]])
     apart = TOLD_APART * float(np.ptp(shown)) if len(shown) else 0.0
+    apart = max(apart, ROUNDING * float(np.abs(shown).max(initial=0.0)))
     groups: list[list[int]] = []
     for i, line in enumerate(lines):
         for group in groups if drawn[i].any() else ():
@@ -175,10 +178,13 @@ def sweep_curves(
     if panel.get_xscale() == "linear" and len(values) <= 8:
         panel.set_xticks(values, [f"{value:g}" for value in values])
     if along.key == LATENCY_KEY and metric is LATENCY:
-        limits = [parse(f"{value!r} {along.unit}", "s") * scale for value in values]
-        panel.plot(values, limits, **THRESHOLD_LINE, label="threshold", zorder=1)
+        # many points, as on a logarithmic axis it is no straight line
+        limits = np.geomspace(values[0], values[-1], 100) if values[0] > 0 else np.array(values)
+        limits_s = limits * parse(f"1 {along.unit}", "s")
+        panel.plot(limits, limits_s * scale, **THRESHOLD_LINE, label="threshold", zorder=1)
     panel.set(xlabel=along.title, ylabel=title)
     panel.margins(x=0.04)
+    widen_equal(panel.yaxis)
     if metric in (ACCURACY, PRUNING):
         within_percent(panel, scale)
     legend(figure, panel, style)

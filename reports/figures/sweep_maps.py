@@ -18,7 +18,7 @@ from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import Metric
 from reports.run_data.statistics.seed_intervals import estimate
 from reports.run_data.swept_keys import SweptKey
-from reports.styling.axes_and_legends import wrap
+from reports.styling.axes_and_legends import ROUNDING, wrap
 from reports.styling.figure_style import INK, FigureStyle
 from reports.styling.number_formats import significant
 
@@ -85,7 +85,8 @@ def sweep_map_figure(
     values = np.concatenate([each.grid.ravel() for each in maps]) * scale
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     # one object: limits that are equal are widened for all panels at once
-    norm = Normalize(low, high)
+    equal = high - low <= ROUNDING * abs(high)
+    norm = Normalize(low, low if equal else high)
     for panel, (label, grid, x, y) in zip(panels, maps, strict=False):
         grid = grid * scale
         image = panel.imshow(grid, cmap="cividis", aspect="auto", origin="lower", norm=norm)

@@ -23,6 +23,7 @@ from reports.styling.figure_style import THRESHOLD_LINE, FigureStyle
 from reports.styling.unbroken_units import unbroken
 
 LARGER = 0.6  # of a marker that looks out from behind others
+ROUNDING = 1e-6  # relative; what differs by less is drawn as equal
 JOINT = "\0"  # within a label that is broken into lines; no label has one
 
 
@@ -176,6 +177,15 @@ def within_percent(panel: Axes, whole: float = 100.0) -> None:
         high = min(high, 1.02 * whole)
         # so little below zero that a marker there is whole, and no number stands there
         panel.set_ylim(max(low, -0.02 * high), high, auto=None)
+
+
+def widen_equal(axis: Axis) -> None:
+    """Room around values that are equal but for rounding, which would fill the axis otherwise."""
+    low, high = axis.get_data_interval()
+    middle = 0.5 * (low + high)
+    if 0 < high - low <= ROUNDING * abs(middle):
+        name, room = "x" if axis is axis.axes.xaxis else "y", 0.05 * abs(middle)
+        axis.axes.set(**{f"{name}lim": (middle - room, middle + room)})
 
 
 def from_zero(panel: Axes) -> None:

@@ -96,6 +96,7 @@ def settings(style: FigureStyle) -> dict[Any, Any]:
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.titlelocation": "left",
+        "axes.formatter.useoffset": False,  # 25.001, not 0.001 and "+2.5e1" in a corner
         "axes.axisbelow": True,
         "axes.grid": True,
         "grid.color": GRID,

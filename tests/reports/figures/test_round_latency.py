@@ -43,6 +43,13 @@ def test_a_distribution_fills_its_panel_on_both_scales(two_schemes, scale):
     assert (low, high) == (-2, 104) if scale == "linear" else low > 0.1
 
 
+def test_rounds_that_are_equal_but_for_rounding_are_one_step(drawn, scheme_of):
+    """The axis was in units of 1e-11 above 25 ms."""
+    scheme = scheme_of(latency_s=(0.025, 0.025 * (1 + 1e-12), 0.025, 0.025 * (1 - 1e-12)))
+    (panel,) = drawn(round_latency.latency_cdf, [scheme]).axes
+    assert panel.get_xlim() == approx((23.75, 26.25))
+
+
 def test_versions_of_overlapping_jobs_have_no_line_of_the_threshold(drawn, overlapping):
     overlapping.first.summary["latency_threshold_s"] = 2.0  # of a job, from its dispatch on
     left, right = drawn(round_latency.latency_by_round, [overlapping]).axes

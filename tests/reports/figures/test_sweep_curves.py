@@ -187,6 +187,58 @@ def test_the_axis_of_a_share_ends_with_it(swept_schemes, drawn, metric, whole, v
     assert all(tick >= 0 for tick in panel.get_yticks() if low <= tick <= high)
 
 
+@pytest.fixture
+def on_the_threshold(tmp_path, write_run):
+    """Two schemes at two bands whose latencies are all 25 ms, but for rounding."""
+    for (i, name), (j, band) in itertools.product(enumerate(("a", "b")), enumerate((10, 40))):
+        folder = tmp_path / f"{name}-{band}"
+        latency_s = (0.025 * (1 + (1e-12, -3e-12, 2e-12)[(i + j) % 3]),) * 4
+        write_run(folder, scheme=name, bandwidth=f"{band} MHz", latency_s=latency_s)
+    return schemes_of(tmp_path)
+
+
+def test_equal_but_for_rounding_is_a_level_line(drawn, on_the_threshold):
+    """Plans that fill the threshold zigzagged over an axis in units of 1e-11 above 25 ms."""
+    (band,) = swept_keys(on_the_threshold)
+    lines, _ = swept.sweep_lines(on_the_threshold, [band], band, LATENCY)
+    figure = drawn(
+        lambda s, look: swept.sweep_curves(s, lines, band, LATENCY, look), on_the_threshold
+    )
+    assert figure.axes[0].get_ylim() == approx((23.75, 26.25))
+    assert swept.equal_lines(lines) == [["a", "b"]]
+
+
+def test_numbers_of_an_axis_are_whole(drawn, on_the_threshold):
+    """Those from 25.0002 to 25.0010 were 0.2 to 1.0, and the rest of them in a corner."""
+    near = replace(
+        LATENCY, of=lambda run: LATENCY.of(run) * (1 + len(run.scenario["scheme"]) / 1e5)
+    )
+    on_the_threshold[0].first.scenario["scheme"] = "four"
+    (band,) = swept_keys(on_the_threshold)
+    lines, _ = swept.sweep_lines(on_the_threshold, [band], band, near)
+    figure = drawn(lambda s, look: swept.sweep_curves(s, lines, band, near, look), on_the_threshold)
+    figure.draw_without_rendering()
+    (panel,) = figure.axes
+    assert panel.yaxis.get_offset_text().get_text() == ""
+    assert all(text.get_text().startswith("25.00") for text in panel.get_yticklabels())
+
+
+def test_the_threshold_is_itself_between_the_points_of_a_logarithmic_axis(
+    drawn, tmp_path, write_run
+):
+    """A straight line from 10 ms to 1 s was at half a second where the threshold is 0.1 s."""
+    for limit in ("10 ms", "1000 ms"):
+        write_run(tmp_path / limit, extra=f"budget: {{latency_threshold: {limit}}}")
+    schemes = schemes_of(tmp_path)
+    (threshold,) = swept_keys(schemes)
+    lines, _ = swept.sweep_lines(schemes, [threshold], threshold, LATENCY)
+    figure = drawn(lambda s, look: swept.sweep_curves(s, lines, threshold, LATENCY, look), schemes)
+    (panel,) = figure.axes
+    (line,) = (each for each in panel.lines if each.get_label() == "threshold")
+    x, y = line.get_data()
+    assert panel.get_xscale() == "log" and len(x) > 50 and list(y) == approx(list(x))
+
+
 def test_losses_that_are_all_infinite_have_no_figure_along_a_key(tmp_path, write_run):
     """As those of training that diverged at every bandwidth; one finite loss is drawn."""
     for losses, shown in ((("inf", "inf"), False), (("inf", "0.5"), True)):

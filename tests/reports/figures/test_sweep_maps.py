@@ -83,6 +83,16 @@ def test_equal_values_have_one_colour_in_all_panels(swept_schemes):
     assert one.to_rgba(50.0) == other.to_rgba(50.0)
 
 
+def test_rounding_has_no_colours(swept_schemes):
+    keys = swept_keys(swept_schemes)
+    nearly = replace(ACCURACY, of=lambda run: 0.5 * (1 + 1e-12 * run.seed * run.rounds["loss"][1]))
+    figure = sweep_maps.sweep_map_figure(swept_schemes, keys, nearly, SCREEN)
+    FigureCanvasAgg(figure).draw()
+    image = figure.axes[0].images[0]
+    assert len({tuple(image.to_rgba(value)) for value in image.get_array().ravel()}) == 1
+    assert figure.axes[-1].yaxis.get_offset_text().get_text() == ""
+
+
 @pytest.mark.parametrize("limits", [("15 ms", "20 ms"), ("none", "15 ms", "20 ms")])
 def test_the_caption_of_a_map_names_the_runs_that_it_leaves_out(tmp_path, write_run, limits):
     for limit, band in itertools.product(limits, (10, 20)):
