@@ -38,7 +38,8 @@ def flatten(scenario: dict[str, Any], prefix: str = "") -> FlatScenario:
         if isinstance(value, dict):
             flat |= flatten(value, f"{key}.")
         else:
-            flat[key] = NONE if value is None else str(value)
+            text = NONE if value is None else str(value)
+            flat[key] = text.lower() if isinstance(value, bool) else text
     return flat
 
 

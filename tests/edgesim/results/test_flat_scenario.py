@@ -27,6 +27,8 @@ def test_lists_of_sections_are_flattened_and_other_lists_are_not():
         "e": "[0.8, 0.9]",
     }
     assert flatten({"a": None}) == {"a": "none"}
+    # as a scenario, sweep.json and load_sweep have them
+    assert flatten({"a": True, "b": {"c": False}}) == {"a": "true", "b.c": "false"}
 
 
 def test_units_come_from_the_schema_whatever_the_position():
