@@ -108,9 +108,10 @@ def derived_rounds(tables: Tables) -> Iterator[tuple[str, np.ndarray]]:
     yield "rho_mean", by_round(*rho, np.mean, math.nan)
     yield "rho_max", by_round(*rho, np.max, math.nan)
     if len(tables["scores"]):
-        accuracy = tables["scores"]["round"], tables["scores"]["accuracy"], count
-        yield "accuracy", by_round(*accuracy, np.mean, math.nan)
-        yield "accuracy_std", by_round(*accuracy, np.std, math.nan)
+        g, loss, accuracy = (tables["scores"][name] for name in ("round", "loss", "accuracy"))
+        yield "loss", by_round(g, loss, count, np.mean, math.nan)
+        yield "accuracy", by_round(g, accuracy, count, np.mean, math.nan)
+        yield "accuracy_std", by_round(g, accuracy, count, np.std, math.nan)
 
 
 def by_round(
