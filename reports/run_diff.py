@@ -16,6 +16,7 @@ from edgesim.results.sweep_file import point_folder, point_name, sweep_points
 from edgesim.tables.table_reading import read_event_log
 from reports.run_data.swept_keys import UNSET
 from reports.table_diff import TableDifference, compare_tables
+from reports.text.difference_table import shortened
 
 FILES = ("model.safetensors", "partition.json", "devices.csv")
 MOST_KEYS = 20  # of one pair
@@ -152,7 +153,7 @@ def described(found: RunComparison) -> Iterator[str]:
     for what, x, y in found.versions:
         yield f"  version of {what}: {x} | {y}"
     for key, x, y in found.keys[:MOST_KEYS]:
-        yield f"  key {key}: {_short(x)} | {_short(y)}"
+        yield f"  key {key}: {shortened(x)} | {shortened(y)}"
     if len(found.keys) > MOST_KEYS:
         yield f"  and {len(found.keys) - MOST_KEYS} further keys"
     for table in found.tables:
@@ -173,7 +174,3 @@ def _table_lines(table: TableDifference) -> Iterator[str]:
         what = f"{table.first.column} " if table.first.column else ""
         where = f"{table.first.place}: {what}{table.first.a} | {table.first.b}"
         yield f"  table {table.name}: {table.rows} of {table.of} rows differ, first {where}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from edgesim.results.flat_scenario import differing_keys
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.swept_keys import describe, short_names
@@ -27,7 +25,7 @@ def difference_table(schemes: list[Scheme]) -> Table | None:
     if len(keys) > MOST_KEY_COLUMNS:
         return _differences_by_value(schemes, keys)
     columns = [SCHEME, Column("seeds", "Seeds", number=False)]
-    columns += [Column(key, key, _shortened, number=False) for key in keys]
+    columns += [Column(key, key, shortened, number=False) for key in keys]
     rows = []
     for scheme in schemes:
         seeds = ", ".join(str(run.seed) for run in scheme.runs)
@@ -38,7 +36,7 @@ def difference_table(schemes: list[Scheme]) -> Table | None:
 def _differences_by_value(schemes: list[Scheme], keys: list[str]) -> Table:
     columns = (
         Column("key", "Key", number=False),
-        Column("value", "Value", _shortened, number=False, wide=0.25),
+        Column("value", "Value", shortened, number=False, wide=0.25),
         Column("schemes", "Schemes", number=False, wide=0.35),
     )
     names, rows = _group_names(schemes), []
@@ -79,5 +77,6 @@ def _called(group: list[Scheme], names: dict[frozenset[Scheme], str]) -> str:
     )
 
 
-def _shortened(text: str) -> str:
-    return textwrap.shorten(text, 60, placeholder="…")
+def shortened(text: str) -> str:
+    """A long value with its beginning and its end."""
+    return text if len(text) <= 60 else f"{text[:29]}…{text[-30:]}"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from edgesim.cli.app import app
 from edgesim.errors import ResultsError
-from reports.run_diff import compare, compare_runs, named_runs
+from reports.run_diff import RunComparison, compare, compare_runs, described, named_runs
 from reports.table_diff import compare_tables
 
 
@@ -218,3 +218,12 @@ def test_bad_input_is_one_sentence(real_runs, tmp_path):
         summary = json.loads((named / "run" / "summary.json").read_text()) | {"scheme": "other"}
         (named / "run" / "summary.json").write_text(json.dumps(summary))
         compare(named, real_runs)
+
+
+def test_long_values_of_a_key_show_where_they_differ():
+    """The first 57 characters of two paths were the same text twice."""
+    paths = [f"/home/somebody/{'a-long-name/' * 6}{name}.csv" for name in "ab"]
+    found = RunComparison("", (("network.channel.trace", *paths),), (), (), ())
+    (line,) = described(found)
+    one, other = line.partition(": ")[2].split(" | ")
+    assert one.endswith("/a.csv") and other.endswith("/b.csv") and len(one) == len(other) == 60

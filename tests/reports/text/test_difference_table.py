@@ -17,6 +17,19 @@ def test_a_few_keys_have_a_column_each(two_schemes):
     assert difference_table([one]) is None
 
 
+def test_a_long_value_is_cut_where_it_differs_least(two_schemes):
+    """A path, which has no blank, was nothing but an ellipsis."""
+    one, other = two_schemes
+    folder = "/home/somebody/" + "a-long-name/" * 6
+    table = difference_table(
+        [with_keys(one, "A", trace=f"{folder}a.csv"), with_keys(other, "B", trace=f"{folder}b.csv")]
+    )
+    shown = [row[2] for row in table.cells()]
+    assert [len(text) for text in shown] == [60, 60]
+    assert shown[0].startswith("/home/somebody/") and shown[0].endswith("/a.csv")
+    assert shown[1].endswith("/b.csv")
+
+
 def test_many_keys_have_a_line_for_each_value(two_schemes):
     one, _ = two_schemes
     keys = [f"key{i}" for i in range(7)]
