@@ -101,10 +101,13 @@ def _without_overlapping(schemes: list[Scheme]) -> str:
 
 
 def _job_timeline_caption(schemes: list[Scheme]) -> str:
+    length_s = job_timeline.window_length_s(schemes)
+    windows = (job_timeline.last_window(scheme.first, length_s) for scheme in schemes)
+    many = any(len(each.versions_s) > job_timeline.MOST_VERSIONS for each in windows)
+    dotted = "new versions of the model, not all of them" if many else "a new version of the model"
     text = (
-        f"The last {job_timeline.window_length_s(schemes):.3g} s of the run with the smallest "
-        "seed. Dotted: a new version of the model. Rings: updates that were stale when they were "
-        "used (white) or too stale (black)."
+        f"The last {length_s:.3g} s of the run with the smallest seed. Dotted: {dotted}. "
+        "Rings: updates that were stale when they were used (white) or too stale (black)."
     )
     if any(scheme.first.summary["devices"] > round_timeline.MOST_DEVICES for scheme in schemes):
         text += f" Shown are {round_timeline.MOST_DEVICES} devices."

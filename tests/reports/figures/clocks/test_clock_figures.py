@@ -159,3 +159,15 @@ def test_an_absence_is_no_job(overlapping):
     spans = pd.concat([overlapping.first.spans, off], ignore_index=True)
     object.__setattr__(overlapping.first, "spans", spans)
     assert job_timeline.job_lengths_s(overlapping.first) == approx([0.75] * 8)
+
+
+def test_the_caption_says_that_some_of_many_versions_have_no_line(overlapping, monkeypatch):
+    """The window of three seconds has versions at 1, 2, 3 and 4 s."""
+
+    def caption():
+        (found,) = (f for f in report_figures([overlapping])[0] if f.name == "timeline")
+        return found.caption
+
+    assert "not all of them" not in caption()
+    monkeypatch.setattr(job_timeline, "MOST_VERSIONS", 3)
+    assert "Dotted: new versions of the model, not all of them." in caption()
