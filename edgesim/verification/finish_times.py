@@ -46,7 +46,9 @@ def check_finish(
         ),
         "jobs go on after an absence": away is not None
         and {*away.on_leave, *away.on_failure} != {LOST},
-        "the plans could not be made again": not plans,
+        "the plans could not be made again": any(
+            len(each.rows) and each.g not in plans for each in rounds
+        ),
     }
     if reasons := [reason for reason, holds in moving.items() if holds]:
         return CheckResult(FINISH, SKIPPED, reasons[0])

@@ -101,12 +101,12 @@ def check_edges(
         rounds = rounds_of_edge(edge, hierarchy.local_rounds, tables)
         planned, plans = check_allocations(own, rounds)
         found.append([planned, check_finish(own, rounds, plans)])
-    return [_together(checks, hierarchy) for checks in zip(*found, strict=True)]
+    return [together(checks, hierarchy) for checks in zip(*found, strict=True)]
 
 
-def _together(checks: Sequence[CheckResult], hierarchy: Hierarchy) -> CheckResult:
-    """One check of several edges as one line."""
-    worst = next((each for each in checks if each.outcome == FAILED), checks[0])
+def together(checks: Sequence[CheckResult], hierarchy: Hierarchy) -> CheckResult:
+    """One check of several edges as one line, that of the edges with the worst outcome."""
+    worst = min(checks, key=lambda each: (FAILED, SKIPPED, PASSED).index(each.outcome))
     details = [
         f"edge {edge.number}: {each.detail}"
         for edge, each in zip(hierarchy.edges, checks, strict=True)
