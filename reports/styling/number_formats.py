@@ -26,9 +26,19 @@ def decimals(n: int, scale: float = 1.0) -> NumberFormat:
 
 
 def percent_of_rare() -> NumberFormat:
-    """Shares in percent with one decimal, below 0.1 % with one figure: rare is not never."""
-    rare, usual = significant(1), decimals(1)
-    return NumberFormat(100, lambda value: (rare if 0 < value < 0.1 else usual)(value))
+    """Shares in percent with one decimal, below 0.1 % with one figure: rare is not never, and
+    nearly all are not all.
+    """
+
+    def show(value: float) -> str:
+        if 0 < value < 0.1:
+            return significant(1)(value)
+        text = f"{value:.1f}"
+        if text == "100.0" and value < 100 * (1 - 1e-12):
+            text = f"{value:.{-math.floor(math.log10(100 - value))}f}"
+        return text
+
+    return NumberFormat(100, show)
 
 
 def shortest(scale: float = 1.0) -> NumberFormat:

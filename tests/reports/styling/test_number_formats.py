@@ -45,6 +45,10 @@ def test_a_mean_of_counts_has_a_decimal_only_where_seeds_divide_it(value, text):
         (0.05, "5.0"),
         (1.0, "100.0"),
         (2e-8, "2e-06"),
+        (0.9994, "99.9"),
+        (0.9997, "99.97"),  # nearly all are not all
+        (1 - 4e-6, "99.9996"),
+        (1 - 1e-15, "100.0"),
     ],
 )
 def test_a_rare_share_is_not_printed_as_none(share, text):
