@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from edgesim.errors import RELATIVE, ScenarioKeyError
@@ -109,20 +109,34 @@ def failure_in(
             file that is meant whose function or class was running.
     """
     for path in dict.fromkeys(path for *_, path in code):
-        if lines_in(error, path):
+        if running := codes_in(error, path) or refused_call(error, path):
             named = [(key, name) for key, name, file in code if file == path]
-            known = objects_in(error, path)
+            known = {each.co_qualname.partition(".")[0] for each in running}
             ran = [each for each in named if each[1].rpartition(":")[2] in known] or named
             names = dict.fromkeys(name for _, name in ran)
-            return failure(error, ran[0][0], " or ".join(names), path)
+            line = running[-1].co_firstlineno
+            return failure(error, ran[0][0], " or ".join(names), path, line)
     return None
 
 
-def objects_in(error: BaseException, path: Path) -> set[str]:
-    """Functions and classes of a file that were running when an exception was raised."""
+def codes_in(error: BaseException, path: Path) -> list[CodeType]:
+    """Functions of a file that were running when an exception was raised, outermost first."""
     codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-    here = [code for code in codes if is_same(code.co_filename, path)]
-    return {code.co_qualname.partition(".")[0] for code in here}
+    return [code for code in codes if is_same(code.co_filename, path)]
+
+
+def refused_call(error: BaseException, path: Path) -> list[CodeType]:
+    """The function of a file that was called with arguments that it does not take, if one was.
+
+    It did not begin to run: Python says its name in ``NAME() takes ...`` or ``missing ...``.
+    """
+    name, found, _ = str(error).partition("() ")
+    if not isinstance(error, TypeError) or not found or path.suffix != ".py":
+        return []
+    codes = [compile(path.read_bytes(), str(path), "exec")]
+    for code in codes:  # which grows on the way
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return [code for code in codes if code.co_qualname == name][:1]
 
 
 def describe(error: BaseException, path: Path, outside: int = 1) -> str:

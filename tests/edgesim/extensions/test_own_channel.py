@@ -81,6 +81,10 @@ class Lonely:
 class Half:
     def __init__(self, fleet, streams):
         self.loss_db = abs
+
+class Timeless(Steps):
+    def loss_db(self):
+        return np.full(self.devices, 100.0)
 """
 
 
@@ -165,6 +169,7 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
         ("./radio.py:Half", "is ./radio.py:Half, which gave Half without next_change_s(time_s)"),
         ("./radio.py:lonely", "radio.py:51: TypeError: lonely() takes 1 positional argument but 2"),
         ("./radio.py:Lonely", "radio.py:55: TypeError: Lonely.__init__() takes 2 positional"),
+        ("./radio.py:Timeless", "radio.py:63: TypeError: Timeless.loss_db() takes 1 positional"),
         ("./radio.py:complex_numbers", "gave values that are complex128; give 2 numbers, dB"),
         ("./radio.py:gone", "but radio.py defines no gone"),
         ("radio", "network.channel is radio"),
