@@ -12,6 +12,7 @@ import numpy as np
 
 from fl.contracts import Array, Demand, Payload, Stage, Work
 from fl.errors import MethodError
+from fl.method_base.hook_answers import number
 
 StagesOf = Callable[[int, Any], tuple[Stage, ...]]  # device, ratios [n] -> works [n]
 PlannedOf = Callable[[int, float], tuple[Work, float]]  # device, ratio -> work, bits up
@@ -71,7 +72,13 @@ def _affine(planned: PlannedOf, k: int, bounds: tuple[float, float]) -> Array:
 
     def at(rho: float) -> Array:
         work, bits = planned(k, rho)
-        return np.array([work.weight_steps, work.flops, bits])
+        return np.array(
+            [
+                number("stages, weight_steps of Work,", work.weight_steps),
+                number("stages, flops of Work,", work.flops),
+                number("payload, bits_up of Payload,", bits),
+            ]
+        )
 
     low, high = bounds
     if low == high < 1:

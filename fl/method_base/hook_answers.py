@@ -35,6 +35,18 @@ def answers(hook: str, given: Any, kind: type[T]) -> tuple[T, ...]:
     return tuple(given)
 
 
+def number(hook: str, given: Any) -> float:
+    """The number that a hook gave.
+
+    Raises:
+        MethodError: it is none.
+    """
+    try:
+        return float(given)
+    except (TypeError, ValueError, RuntimeError):
+        raise wrong_answer(hook, given, "a number") from None
+
+
 def weights(hook: str, given: Any, size: int) -> Tensor:
     """The vector that a hook gave.
 
@@ -184,10 +196,7 @@ def measures_of(given: Any) -> dict[str, Any]:
     """
     measures = answer("measures", given, dict)
     for name, value in measures.items():
-        try:
-            float(value)
-        except (TypeError, ValueError, RuntimeError):
-            raise wrong_answer(f"measures, {name!r}", value, "a number") from None
+        number(f"measures, {name!r}", value)
     return measures
 
 
@@ -219,7 +228,7 @@ def bits_of(given: Any) -> float | None:
 def _amounts(name: str, fixed: Any, prunable: Any = 0.0) -> None:
     """Refuse an amount that the ratio 0 or the ratio 1 leaves negative, nan or inf."""
     fixed, prunable = np.broadcast_arrays(np.atleast_1d(fixed), prunable)
-    ends = np.stack([fixed, np.add(fixed, prunable)])
+    ends = np.stack([np.add(fixed, prunable), fixed])  # what is nan or inf is so in the sum
     # What rounds away in the sum of a fixed and a negative prunable amount is no debt.
     rounding = 1e-9 * np.maximum(np.abs(fixed), np.abs(prunable))
     wrong = ~(np.isfinite(ends) & (ends >= -rounding))

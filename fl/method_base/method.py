@@ -44,6 +44,7 @@ from fl.method_base.hook_answers import (
     bounds_of,
     coordinates,
     not_personal,
+    number,
     phases_of,
     sent_of,
     weights,
@@ -210,7 +211,8 @@ class Method(metaclass=ABCMeta):
         """`planned` of the chosen devices int [S], as an affine function of rho."""
         low, high = bounds_of(self)
         classes = self.cost_classes(chosen)
-        bits_down = answer("payload", self.payload(low), Payload).bits_down
+        payload = answer("payload", self.payload(low), Payload)
+        bits_down = number("payload, bits_down of Payload,", payload.bits_down)
         return affine_demand(chosen, classes, self.planned, (low, high), bits_down)
 
     def cost_classes(self, devices: Array) -> Array:

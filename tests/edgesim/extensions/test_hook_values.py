@@ -20,6 +20,7 @@ class FedPer(FedAvg):
     def """
 PHASE = "local_update(self, *a): return (replace(super().local_update(*a)[0], {}),)"
 STATE = "{0}(self, state, *a): return replace(super().{0}(state, *a), {1})"
+PAYLOAD = "payload(self, rho): return replace(super().payload(rho), bits_{}={})"
 VALUES = {  # the hook, and what is said about it
     "encode(self, job, trained): return Sent(trained.w.numpy(), self.shared)": (
         r"encode, values of Sent, gives ndarray \[\d{4}\]; return a tensor \[\d{4}\]"
@@ -89,6 +90,13 @@ VALUES = {  # the hook, and what is said about it
     ),
     "measures(self, state): return {'norm': state.w}": (
         r"measures, 'norm' gives Tensor \[\d{4}\]; return a number"
+    ),
+    PAYLOAD.format("up", "float('nan')"): "whose bits_up are nan; give a finite number of at least",
+    PAYLOAD.format("up", "torch.zeros(3)"): (
+        r"payload, bits_up of Payload, gives Tensor \[3\]; return a number"
+    ),
+    PAYLOAD.format("down", "torch.zeros(3)"): (
+        r"payload, bits_down of Payload, gives Tensor \[3\]; return a number"
     ),
     "measures(self, state): return 3.0": "measures gives float; return a dict",
 }
