@@ -40,7 +40,7 @@ def find_model(scenario: Scenario, given: Any, allow_code: bool) -> Any | None:
     if own is None:
         own = find_object("models", scenario, name, MODEL, allow_code)
     if own is None:
-        if scenario.learning.classifier is not None:
+        if scenario.learning.classifier is not None and name in architectures.MODELS:
             problem = f"is not read with the model {name}, whose roles are known; remove it"
             raise ScenarioKeyError(("learning", "classifier"), problem)
         return None

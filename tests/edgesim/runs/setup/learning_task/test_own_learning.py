@@ -174,6 +174,7 @@ def test_content_decides_the_fingerprint(own, tmp_path):
         (("learning.model=./my.py:np",), "is no torch.nn.Module and makes none"),
         (("learning.model=./no.py:Net",), "there is no file .*no.py; a path is relative to the sc"),
         ((HEAD,), "learning.classifier is not read with the model mlp"),
+        ((HEAD, "learning.model=Net"), 'learning.model: there is no model "Net"'),
         (
             (*OWN_CODE, "learning.classifier=[head]"),
             "learning.classifier: model ./my.py:Net has no module or parameter head",
