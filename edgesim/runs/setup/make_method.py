@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import Field
 from difflib import get_close_matches
 from functools import lru_cache
 from inspect import Parameter, Signature, isabstract, isfunction, signature
@@ -51,9 +52,14 @@ def make_method(
             raise unknown_method(name)
         cls = methods.resolve(name)
     if not (isinstance(cls, type) and issubclass(cls, Method) and not isabstract(cls)):
-        raise MethodError(
-            "name", f"is {name}, no complete subclass of fl.method_base.method.Method, or of FedAvg"
-        )
+        problem = f"is {name}, no complete subclass of fl.method_base.method.Method, or of FedAvg"
+        lacks = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+        raise MethodError("name", f"{problem}; it lacks {lacks}" if lacks else problem)
+    for each in cls.__mro__:
+        for attribute, value in vars(each).items():
+            if isinstance(value, Field):  # a decorator puts the default in its place
+                problem = f"is {name}, whose {attribute} is a param, but which has no decorator"
+                raise MethodError("name", f"{problem} @dataclass(frozen=True, eq=False)")
     check_hooks(name, cls)
     params = with_length(cls, params, scenario.method_rounds, task.devices)
     method = bind(cls, task, params)
