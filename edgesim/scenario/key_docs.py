@@ -81,14 +81,15 @@ def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
     siblings = [each[len(prefix) :] for each in known if each.startswith(prefix)]
     siblings = list(dict.fromkeys(name for name in siblings if "." not in name))
     elsewhere = [each for each in known if each.rpartition(".")[2] == word]
+    # first below the section where it was looked for, then the one in the fewest sections
+    elsewhere.sort(key=lambda each: (not each.startswith(prefix), each.count(".")))
     # a key at the top that stands in a section is misplaced: solver is no misspelt server
     cutoff = 0.9 if elsewhere and not parent else 0.6
     # cycles is meant for cycles_per_weight, and not for levels, which has as many of its letters
     begun = [name for name in siblings if word and name.startswith(f"{word}_")]
-    near = begun or difflib.get_close_matches(word, siblings, n=1, cutoff=cutoff)
-    # of a section with keys one is wanted, not the section, which is written already
-    others = [each for each in known if each != parent or not siblings]
-    far = difflib.get_close_matches(key, others, n=1, cutoff=0.75)
+    near = begun or difflib.get_close_matches(word.lower(), siblings, n=1, cutoff=cutoff)
+    # of a section that there is, one of its keys is wanted: what only shares its name is not near
+    far = [] if parent and siblings else difflib.get_close_matches(key, known, n=1, cutoff=0.75)
     if near or elsewhere or far:
         hint = f"did you mean {prefix + near[0] if near else (elsewhere or far)[0]}?"
     else:

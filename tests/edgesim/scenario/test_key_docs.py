@@ -67,11 +67,21 @@ def test_explain_finds_a_key_a_section_and_the_nearest():
         ("device", "devices"),  # and not learning.device
         ("network.downlink.power", "network.downlink.tx_power"),
         ("devices.cpu.cycles", "devices.cpu.cycles_per_weight"),  # and not levels
+        ("devices.frequency", "devices.cpu.frequency"),  # and not that of the carrier
+        ("learning.alpha", "learning.partition.alpha"),  # and not that of the power control
+        ("model", "learning.model"),  # and not that of the path loss
     ],
 )
 def test_a_key_outside_its_section_is_found_there(key, meant):
     with pytest.raises(ScenarioError, match=rf"{key} is unknown; did you mean {meant}\?"):
         explain_key(key)
+
+
+def test_a_key_is_not_answered_by_one_that_shares_its_section_alone():
+    with pytest.raises(
+        ScenarioError, match=r"learning\.lr is unknown; allowed here: dataset, .*method"
+    ):
+        explain_key("learning.lr")
 
 
 def test_an_unknown_key_of_a_section_is_not_answered_by_the_section():
