@@ -116,7 +116,9 @@ def owners_of_npz(path: Path, samples: tuple[int, int], devices: int) -> tuple[A
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, MemoryError) as error:
         raise DataError(f"{path} cannot be read: {str(error).rstrip('.')}") from error
     if "train" not in arrays or set(arrays) - {"train", "test"}:
-        raise DataError(f"{path} has {', '.join(arrays) or 'nothing'}; it needs train, and test")
+        raise DataError(
+            f"{path} has {', '.join(arrays) or 'nothing'}; it needs train, and if wanted test"
+        )
     for name, count in zip(("train", "test"), samples, strict=True):
         owners = arrays.get(name)
         if owners is None:

@@ -95,7 +95,7 @@ def test_what_is_wrong_in_a_csv_file_has_its_line(tmp_path, text, sentence):
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        ({"test": np.zeros(4, int)}, "it needs train, and test"),
+        ({"test": np.zeros(4, int)}, "has test; it needs train, and if wanted test"),
         ({"train": np.zeros(3, int)}, r"train is int64 \[3\]; the device of each sample is int"),
         ({"train": np.array([0, 1, 2, 0])}, "train names device 2; there are 0 to 1"),
         ({"train": np.array([0, 1, -2, 0])}, "train names device -2"),
