@@ -59,7 +59,7 @@ def _sentence(problem: Any) -> str:
     if low is not None and high is not None:
         text = f"{parameter.opts[0]} should be a whole number from {low} to {high}"
     else:
-        text = problem.format_message().removeprefix("Invalid value for ")
+        text = re.sub("^Invalid value( for|:) ", "", problem.format_message())
         text = re.sub("^'([^']+)'", r"\1", text.replace("Value error, ", "")).rstrip(".")
     command = problem.ctx.command_path if problem.ctx else NAME
     return f"{COMMAND_LINE}: {text}{'' if text[-1] == '?' else ';'} see {command} --help."

@@ -75,6 +75,12 @@ def test_a_file_that_may_not_grow_stops_the_report_in_one_sentence(run, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
+def test_without_a_folder_it_says_what_to_give():
+    result = CliRunner().invoke(app, ["report"])
+    sentence = "command line: give a run's folder, or one that contains some; see edgesim report"
+    assert (result.exit_code, result.stderr) == (2, f"{sentence} --help.\n")
+
+
 @pytest.mark.slow
 def test_the_command_line_takes_the_style(run, tmp_path):
     result = CliRunner().invoke(

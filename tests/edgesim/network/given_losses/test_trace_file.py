@@ -33,10 +33,14 @@ def test_units_are_those_of_the_head(trace):
     assert trace("\ufefft [s],x [dB]\r\n0,inf\r\n", 1).kind == "loss"
 
 
+HEAD = "time [s],device 0 [Mbit/s]"
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "has no head with units in its first line; write such as time [s],device 0 [Mbit/s]"),
+        ("", f"has no head with units, divided by commas, in its first line; write such as {HEAD}"),
+        ("t [s];a [dB];b [dB]\n", "no head with units, divided by commas, in its first line"),
         ("9" * 140_000 + "\n", "is no table (field larger than field limit"),
         ("0,1,2\n", 'has in its first line "0" as column 1, without the unit of a time'),
         ("t [s],a [MHz],b [dB]\n0,1,1\n", '"a [MHz]" as column 2, without the unit of a data rate'),
