@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fl.errors import ModelError
 from fl.models.own_modules.counted_call import BATCH, CountedCall, TracedParameter
@@ -15,7 +16,8 @@ from fl.models.own_modules.repeatability import check_repeats
 
 COMPUTES_AGAIN = (
     "computes layers again in its backward pass, as torch.utils.checkpoint does, when the weights "
-    "of the device are no longer in the module; call the layers directly"
+    "of the device are no longer in the module; call the layers directly, and save the tensors "
+    "that a backward pass of your own needs"
 )
 
 
@@ -33,6 +35,25 @@ class Trace:
     outputs: tuple[int, ...]
     random: bool
     last: str
+
+
+class MetaTensorsRefused(TorchDispatchMode):
+    """Operations on tensors that hold nothing end in an error.
+
+    Torch lets some of them pass: products read whatever is in the memory.
+
+    Args:
+        name: of the model, for errors.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(isinstance(each, Tensor) and each.is_meta for each in args):
+            raise ModelError(f"model {self.name} {COMPUTES_AGAIN}")
+        return func(*args, **(kwargs or {}))
 
 
 def trace(module: nn.Module, x: Tensor, name: str) -> Trace:

@@ -30,7 +30,7 @@ from fl.models.layout import Layout, Slot, UnitAxis
 from fl.models.own_modules.counted_call import BATCH
 from fl.models.own_modules.module_making import seeded
 from fl.models.own_modules.module_source import sources
-from fl.models.own_modules.module_trace import COMPUTES_AGAIN, Trace, logits_of, trace
+from fl.models.own_modules.module_trace import MetaTensorsRefused, Trace, logits_of, trace
 from fl.models.own_modules.module_units import with_units
 from fl.models.own_modules.unit_check import UnitSearch
 
@@ -145,10 +145,8 @@ class ModuleArchitecture(Architecture):
         training = copy(self)  # `in_training` asks for the layout
         training.__dict__["seeds"] = iter((0,))
         logits = training.forward(layout.split(w), self.sample)
-        try:
+        with MetaTensorsRefused(self.name):
             torch.autograd.grad(logits.sum(), w)
-        except RuntimeError as error:
-            raise ModelError(f"model {self.name} {COMPUTES_AGAIN}") from error
 
     def _role_of(self) -> Callable[[str], str]:
         """Name of a parameter -> features | classifier."""

@@ -34,10 +34,38 @@ class Remembered(nn.Module):
         return self.head(checkpoint(torch.relu, self.hidden(x), use_reentrant=False))
 
 
+class Product(torch.autograd.Function):
+    """x W^T of a layer, which is kept for the backward pass in place of W."""
+
+    @staticmethod
+    def forward(ctx, x, layer):
+        ctx.layer = layer
+        return x @ layer.weight.T
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient @ ctx.layer.weight, None
+
+
+class KeepsLayer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.head = nn.Linear(6, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return Product.apply(self.hidden(x), self.head) + self.head.bias
+
+
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_a_module_that_computes_in_its_backward_pass_is_refused(own, reentrant):
     with pytest.raises(ModelError, match="computes layers again in its backward pass, as torch"):
         own(lambda: Checkpointed(reentrant)).layout  # noqa: B018
+
+
+def test_a_function_that_keeps_its_layer_is_refused(own):
+    """Its gradient was made of whatever was in the memory, 4e21, without an error."""
+    with pytest.raises(ModelError, match="save the tensors that a backward pass of your own needs"):
+        own(KeepsLayer).layout  # noqa: B018
 
 
 def test_it_may_compute_again_what_has_no_parameters(own):
