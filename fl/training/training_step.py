@@ -115,7 +115,7 @@ def flat_step(
             logits = logits_of(x)
             minimised = loss = (phase.criterion or cross_entropy)(logits, y)
             hits = hits_of(logits, y)
-        if phase.penalty is not None:
+        if phase.penalty is not None and isinstance(minimised, Tensor):
             added = phase.penalty(leaf)
             minimised = minimised + added if isinstance(added, Tensor | Real) else added
         update(torch.autograd.grad(differentiable(minimised), [leaf]))

@@ -65,6 +65,10 @@ VALUES = {  # the hook, and what is said about it
         r"loss of Phase, gives Tensor \[\d{4}\]; return one number, a tensor"
     ),
     PHASE.format("penalty=lambda v: None"): "minimises NoneType; criterion, loss and penalty of a",
+    PHASE.format("loss=lambda *_: None, penalty=lambda v: v.sum()"): "minimises NoneType; crite",
+    PHASE.format(
+        "criterion=lambda *_: 5.0, penalty=lambda v: v.sum()"
+    ): "minimises float; criterion",
     PHASE.format("effective=lambda v, rng: v[:10]"): (
         r"effective of Phase, gives Tensor \[10\]; return a tensor \[6058\], or a longer one"
     ),
