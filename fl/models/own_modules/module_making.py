@@ -60,7 +60,7 @@ def without_history(made: Any) -> Any:
         ModelError: a module keeps a tensor that follows from its parameters.
     """
     for name, each in made.named_modules() if isinstance(made, nn.Module) else ():
-        for key, value in vars(each).items():
+        for key, value in (vars(each) | dict(each.named_buffers(recurse=False))).items():
             if isinstance(value, Tensor) and value.grad_fn is not None:
                 found = f"it keeps {f'{name}.{key}'.lstrip('.')}, computed from parameters before"
                 raise ModelError(

@@ -72,6 +72,23 @@ def test_it_may_compute_again_what_has_no_parameters(own):
     assert own(Remembered).layout.size == 6 * 4 + 4 + 4 * 3 + 3
 
 
+class FirstWeights(nn.Module):
+    """A buffer that was computed from a parameter, and not detached from it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+        self.register_buffer("first", 2.0 * self.layer.weight)
+
+    def forward(self, x):
+        return self.layer(x) + x @ self.first.T
+
+
+def test_so_is_a_buffer(own):
+    with pytest.raises(ModelError, match="it keeps first, computed from parameters before"):
+        own(FirstWeights).layout  # noqa: B018
+
+
 @pytest.mark.filterwarnings("ignore:.*weight_norm")
 @pytest.mark.parametrize(
     "change", [torch.nn.utils.weight_norm, lambda layer: prune.l1_unstructured(layer, "weight", 1)]
