@@ -103,5 +103,6 @@ def changes_kind(document: Document, path: KeyPath, part: Document) -> bool:
 
 
 def _are_two_kinds(one: Any, other: Any) -> bool:
-    alike = any(one in words and other in words for words in ONE_KIND)
-    return one is not None and one != other and not alike
+    if one is None:
+        return bool(other == "none")  # which reads no keys
+    return one != other and not any(one in words and other in words for words in ONE_KIND)

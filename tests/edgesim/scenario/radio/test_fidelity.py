@@ -171,6 +171,8 @@ def test_what_is_written_for_the_kind_of_a_rung_stays_when_a_kind_is_named():
     assert (channel.path_loss.model, channel.path_loss.walls.indoor) == ("umi", 0.3)
     named = rung("cell", SPEED, "network.channel.fading.kind=rician").network.channel.fading
     assert (named.k_db, named.speed_m_per_s) == ("table", pytest.approx(30.0 / 3.6))
+    still = rung("cell", SPEED, "network.channel.fading.kind=none").network.channel.fading
+    assert (still.kind, still.speed_m_per_s) == ("none", None)  # none reads no keys
 
 
 def test_another_model_of_tr_38901_reads_the_same_keys():
