@@ -138,8 +138,9 @@ def equal_lines(lines: Sequence[SweepLine], log: bool = False) -> list[list[str]
     heights = [line.heights(log) for line in lines]
     drawn = [np.isfinite(each) for each in heights]
     shown = np.concatenate([each[k] for each, k in zip(heights, drawn, strict=True)] or [[]])
-    apart = TOLD_APART * float(np.ptp(shown)) if len(shown) else 0.0
-    apart = max(apart, ROUNDING * float(np.abs(shown).max(initial=0.0)))
+    span = float(np.ptp(shown)) if len(shown) else 0.0
+    rounding = ROUNDING * (1.0 if log else float(np.abs(shown).max(initial=0.0)))
+    apart = span if span <= rounding else TOLD_APART * span
     groups: list[list[int]] = []
     for i, line in enumerate(lines):
         for group in groups if drawn[i].any() else ():

@@ -272,6 +272,10 @@ def test_lines_without_a_finite_value_hide_nothing():
     once = line("c", math.inf, 2.0), line("d", math.inf, 2.0), line("e", 1.0, 2.0)
     assert swept.equal_lines([*never, *once]) == [["c", "d"]]
     assert swept.equal_lines([line("a", 0.0, 1.0), line("b", 0.0, 1.006)]) == []
+    # 2 % of an axis from 25 to 25.0005 are seen, and rounding is none of a logarithmic one either
+    assert swept.equal_lines([line("a", 25.0, 25.0005), line("b", 25.00001, 25.0005)]) == []
+    near = line("a", 1.0, 1.0), line("b", 1.0 + 1e-9, 1.0 - 1e-9)
+    assert swept.equal_lines(near) == swept.equal_lines(near, log=True) == [["a", "b"]]
 
 
 def test_on_a_logarithmic_axis_small_values_lie_apart(tmp_path, write_run):
