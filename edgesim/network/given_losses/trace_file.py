@@ -101,8 +101,8 @@ def read_head(line: str, devices: int) -> tuple[Array, str, list[str]]:
     """(factors to SI of the columns that are used, rate or loss, all columns) of the first line."""
     head = next(csv.reader([line]), [])
     if len(head) < 2:
-        found = "has no head with units, divided by commas, in its first line"
-        raise TraceFileError(f"{found}; write such as {EXAMPLE}")
+        problem = "has no head with units, divided by commas, in its first line"
+        raise TraceFileError(f"{problem}; write such as {EXAMPLE}")
     if len(head) - 1 < devices:
         count = len(head) - 1
         there = "a column for 1 device" if count == 1 else f"columns for {count} devices"
