@@ -128,7 +128,8 @@ def codes_in(error: BaseException, path: Path) -> list[CodeType]:
 def refused_call(error: BaseException, path: Path) -> list[CodeType]:
     """The function of a file that was called with arguments that it does not take, if one was.
 
-    It did not begin to run: Python says its name in ``NAME() takes ...`` or ``missing ...``.
+    It did not begin to run: Python says its name in ``NAME() takes ...`` or ``missing ...``. Of a
+    function from elsewhere, such as torch.relu_, it is the function of the file that passes it on.
     """
     name, found, _ = str(error).partition("() ")
     if not isinstance(error, TypeError) or not found or path.suffix != ".py":
@@ -136,7 +137,8 @@ def refused_call(error: BaseException, path: Path) -> list[CodeType]:
     codes = [compile(path.read_bytes(), str(path), "exec")]
     for code in codes:  # which grows on the way
         codes += [each for each in code.co_consts if isinstance(each, CodeType)]
-    return [code for code in codes if code.co_qualname == name][:1]
+    own = [code for code in codes if code.co_qualname == name][:1]
+    return own or [code for code in codes if name in code.co_names][-1:]
 
 
 def describe(error: BaseException, path: Path, outside: int = 1) -> str:

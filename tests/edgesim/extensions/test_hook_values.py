@@ -137,14 +137,22 @@ def test_values_that_cannot_be_trained_or_kept(tmp_path, code):
     )
 
 
-@pytest.mark.parametrize("code", ["penalty=lambda: 0.0", "criterion=lambda logits: logits.sum()"])
-def test_a_function_of_a_phase_with_other_arguments(tmp_path, code):
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("penalty=lambda: 0.0", "<lambda>"),
+        ("criterion=lambda logits: logits.sum()", "<lambda>"),
+        ("project=lambda w: None", "<lambda>"),
+        ("project=torch.relu_", "relu_"),
+    ],
+)
+def test_a_function_of_a_phase_with_other_arguments(tmp_path, code, name):
     """None of the user's lines is running when Python refuses the call."""
     result = run(tmp_path, PHASE.format(code))
     assert result.exit_code == 2, result.output
     assert re.search(
         r"s.yaml:\d+: learning.method.name is ./own_method.py:FedPer, which failed: "
-        r"\S+own_method.py:6: TypeError: .*<lambda>\(\) takes \d positional argument",
+        rf"\S+own_method.py:6: TypeError: .*{name}\(\) takes \d positional argument",
         result.output,
     )
 
