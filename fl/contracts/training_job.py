@@ -55,7 +55,7 @@ class Phase:
         start: weights before the first step, float [P].
         mask: coordinates that are trained, bool [P].
         steps: number of steps, one mini-batch each, or ``hold`` steps on the same.
-        lr: learning rate, a number or a tensor [P].
+        lr: learning rate, a number or a tensor [P], finite and at least 0.
         batches: name of the stream of mini-batches: what one phase draws does not shift another's.
         loss: (w, x, y) -> scalar, or a pair: it, and the part of it that `Trained.loss` is the mean
             of; None: the criterion of the logits.

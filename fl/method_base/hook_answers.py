@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -106,7 +107,8 @@ def values_of(phase: Phase, done: list[Tensor]) -> tuple[Tensor, Tensor, Any]:
     """Start, mask and submodel of a phase, given the results [P] of the phases before.
 
     Raises:
-        MethodError: the start is no vector, or one of the others has another size.
+        MethodError: the start is no vector, one of the others has another size, or a learning rate
+            is negative, nan or inf.
     """
     start = value_of(phase.start, done)
     if len(getattr(start, "shape", ())) != 1:
@@ -119,8 +121,14 @@ def values_of(phase: Phase, done: list[Tensor]) -> tuple[Tensor, Tensor, Any]:
     for each in submodel if isinstance(submodel, tuple) else (submodel,):
         if each is not None:
             flags("local_update, submodel of Phase,", each, len(start))
+    lr = "local_update, lr of Phase,"
+    low = high = phase.lr
     if not isinstance(phase.lr, Real):
-        weights("local_update, lr of Phase,", phase.lr, len(start))
+        low, high = map(float, weights(lr, phase.lr, len(start)).aminmax())
+    if not 0.0 <= low <= high < math.inf:
+        wrong = high if low >= 0.0 else low
+        problem = f"names a method whose {lr} is {wrong:g}; return a finite number of at least 0"
+        raise MethodError("name", problem)
     if phase.scale is not None:
         weights("local_update, scale of Phase,", phase.scale, len(start))
     return start, mask, submodel

@@ -52,6 +52,10 @@ VALUES = {  # the hook, and what is said about it
         r"cannot be stored \(notes\['x'\] has the key 3, which comes back as a text\); notes are"
     ),
     PHASE.format("lr=torch.ones(3)"): r"lr of Phase, gives Tensor \[3\]; return a tensor \[\d{4}",
+    PHASE.format("lr=-0.1"): "lr of Phase, is -0.1; return a finite number of at least 0",
+    PHASE.format("lr=float('nan')"): "lr of Phase, is nan; return a finite number of at least",
+    PHASE.format("lr=torch.full((6058,), torch.inf)"): "lr of Phase, is inf; return",
+    PHASE.format("lr=torch.arange(6058.0) - 3.0"): "lr of Phase, is -3; return a finite number of",
     PHASE.format("penalty=lambda v: v"): (
         r"minimises what has the shape \[\d{4}\]; criterion, loss and penalty of a Phase give one"
     ),
