@@ -17,6 +17,7 @@ from edgesim.scenario.network_schema import NetworkSection
 from fl.contracts import Array, Streams
 
 MOST_DB = 1000.0  # of what a path loss is; inf: no connection
+LEAST_DB = 1e-3  # of the largest path loss, but 0; linear gains are below it
 
 
 class LossProcess(Protocol):
@@ -116,7 +117,8 @@ def checked_losses(given: Any, devices: int, key: tuple[str, ...], name: str) ->
         name: as it stands there, and what of it gave them.
 
     Raises:
-        ScenarioKeyError: they are not K numbers, or one of them is no path loss.
+        ScenarioKeyError: they are not K numbers, one of them is no path loss, or all seem to be
+            linear gains.
     """
     wanted = f"give {counted(devices, 'number')}, dB"
     try:
@@ -143,6 +145,10 @@ def checked_losses(given: Any, devices: int, key: tuple[str, ...], name: str) ->
         problem = f"is {name} gave {worst:g} dB for device {k}; a path loss is from 0 to "
         problem += f"{MOST_DB:g} dB, or inf where there is no connection{hint}"
         raise ScenarioKeyError(key, problem)
+    most = loss_db.max(initial=0.0, where=np.isfinite(loss_db))
+    if 0.0 < most < LEAST_DB:
+        problem = f"is {name} gave {most:g} dB at most; these seem to be linear gains"
+        raise ScenarioKeyError(key, f"{problem}, whose losses are -10 log10 of them")
     return loss_db
 
 

@@ -85,6 +85,16 @@ class Half:
 class Timeless(Steps):
     def loss_db(self):
         return np.full(self.devices, 100.0)
+
+def linear(fleet, streams):
+    return [np.inf, 1e-10]
+
+class Linear(Steps):
+    def loss_db(self, time_s):
+        return [0.0, 2e-9]
+
+def none(fleet, streams):
+    return [0.0, 0.0]
 """
 
 
@@ -111,6 +121,11 @@ def test_the_same_losses_give_the_same_run(run):
     fading = f"{{path_loss: {{model: constant, loss: 100 dB}}, {more}}}"
     own = fading.replace("{model: constant, loss: 100 dB}", "{model: code, code: ./radio.py:same}")
     assert run(own).device_rounds.equals(run(fading).device_rounds)
+
+
+def test_no_loss_at_all_is_taken(run):
+    expected = run("{path_loss: {model: constant, loss: 0 dB}}")
+    assert run("./radio.py:none").rounds.equals(expected.rounds)
 
 
 def test_a_path_loss_by_distance(run):
@@ -166,6 +181,12 @@ def test_code_over_time_resumes_and_is_kept_with_the_run(run):
             "command line: network.channel is ./radio.py:Gains, whose loss_db(0) gave -40 dB for "
             "device 1; a path loss is from 0",
         ),
+        (
+            "./radio.py:linear",
+            "is ./radio.py:linear, which gave 1e-10 dB at most; these seem to be linear gains, "
+            "whose losses are -10 log10 of them",
+        ),
+        ("./radio.py:Linear", "is ./radio.py:Linear, whose loss_db(0) gave 2e-09 dB at most"),
         ("./radio.py:Half", "is ./radio.py:Half, which gave Half without next_change_s(time_s)"),
         ("./radio.py:lonely", "radio.py:51: TypeError: lonely() takes 1 positional argument but 2"),
         ("./radio.py:Lonely", "radio.py:55: TypeError: Lonely.__init__() takes 2 positional"),
