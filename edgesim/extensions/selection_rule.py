@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 
 from edgesim.errors import ScenarioKeyError, counted
@@ -64,11 +66,22 @@ def _shown(given: object) -> str:
         return "numbers of thousands of digits"
 
 
+def _shared_generators() -> tuple[object, ...]:
+    """States of the generators of numpy and Python that all code shares."""
+    state = np.random.get_state(legacy=False)
+    return random.getstate(), state["state"].pop("key").tobytes(), state
+
+
 def checked(rule: SelectionRule, name: str) -> SelectionRule:
-    """The rule, which raises a ScenarioKeyError where it chooses what cannot be."""
+    """The rule, which raises a ScenarioKeyError where it chooses what cannot be, or by chance."""
 
     def choose(view: View, count: int, stream: np.random.Generator) -> Array:
+        before = _shared_generators()
         given = rule(view, count, stream)
+        if _shared_generators() != before:
+            problem = f"is {name}, which draws random numbers of numpy or of Python's random, which"
+            problem += " do not follow from the seed of a run; draw those of its stream"
+            raise ScenarioKeyError(SELECTION, problem)
         try:
             chosen = np.asarray(given)
             is_mask = chosen.dtype == bool  # over devices, not their numbers

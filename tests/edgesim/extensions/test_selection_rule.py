@@ -54,6 +54,21 @@ def huge(view, count, stream):
 
 def unwritable(view, count, stream):
     return [10**5000]
+
+def of_numpy(view, count, stream):
+    import numpy
+
+    return numpy.random.permutation(view.idle)[:count]
+
+def of_python(view, count, stream):
+    import random
+
+    return random.sample(view.idle.tolist(), count)
+
+def shuffled(view, count, stream):
+    import numpy
+
+    return numpy.random.default_rng(view.g).permutation(view.idle)[:count]
 """
 
 
@@ -112,6 +127,7 @@ def test_turns_move_on_by_jobs_where_they_overlap(tmp_path, clock):
 
 def test_from_a_file(chosen):
     assert chosen("./select.py:last") == [[2], [2]]
+    assert chosen("./select.py:shuffled") == chosen("./select.py:shuffled")
 
 
 @pytest.mark.parametrize(
@@ -126,6 +142,8 @@ def test_from_a_file(chosen):
         ("./select.py:ragged", "which chose [[1], [1, 2]] in round 0; choose among"),
         ("./select.py:huge", "which chose [1000000000"),
         ("./select.py:unwritable", "which chose numbers of thousands of digits in round 0; choose"),
+        ("./select.py:of_numpy", "is ./select.py:of_numpy, which draws random numbers of numpy or"),
+        ("./select.py:of_python", "do not follow from the seed of a run; draw those of its stream"),
         ("./select.py:gone", "but select.py defines no gone"),
         ("all", "learning.method.participants is 1, which the selection all does not read"),
     ],
