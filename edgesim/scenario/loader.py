@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -159,8 +160,11 @@ def load(
     Raises:
         ScenarioError: the first thing that is wrong, in one sentence.
     """
+    if not isinstance(path, str | os.PathLike):
+        problem = f"{type(path).__name__} is no path; give that of a scenario file, and changes of"
+        raise ScenarioError(f"{problem} it as overrides, key=value")
     document, folder = read_with_base(Path(path))
-    texts = [overrides] if isinstance(overrides, str) else overrides
+    texts = [overrides] if isinstance(overrides, str) else map(str, overrides)
     changes = list(map(parse_override, texts))
     labels = scheme_labels(document, changes)
     if label is None and labels != [None]:

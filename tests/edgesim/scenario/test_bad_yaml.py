@@ -2,6 +2,9 @@
 
 import pytest
 
+from edgesim import load
+from edgesim.errors import ScenarioError
+
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n"
     for before, name in zip("abcdefgh", "bcdefghi", strict=True)
@@ -75,3 +78,18 @@ def test_a_missing_file_and_a_folder(tmp_path, sentence_of):
     assert "there is no such file" in sentence_of("run", "nowhere.yaml")
     assert "this is a folder" in sentence_of("check", tmp_path)
     assert "cannot be read" in sentence_of("check", "x" * 5000)
+
+
+@pytest.mark.parametrize("given", [{"rounds": 2}, None, 5])
+def test_what_is_no_path(given):
+    with pytest.raises(ScenarioError) as refused:
+        load(given)
+    assert str(refused.value) == (
+        f"{type(given).__name__} is no path; give that of a scenario file, and changes of it as "
+        "overrides, key=value"
+    )
+
+
+def test_overrides_that_are_no_texts(path):
+    with pytest.raises(ScenarioError, match=r'"\(.rounds., 2\)" is not an override; write key=va'):
+        load(path, [("rounds", 2)])
