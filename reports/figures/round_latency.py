@@ -153,7 +153,8 @@ def distribution(scheme: Scheme) -> tuple[np.ndarray, np.ndarray]:
 
 def cdf_table(schemes: list[Scheme]) -> Table:
     """One line per scheme and latency."""
-    columns = (SCHEME, Column("latency_s", "Latency (s)"), Column("share", "Share"))
+    latency = Column("latency_s", "Latency (s)", significant(5))
+    columns = (SCHEME, latency, Column("share", "Share", significant(4)))
     rows = [
         (scheme.label, float(x), float(y))
         for scheme in schemes
@@ -228,7 +229,7 @@ def phase_table(schemes: list[Scheme]) -> Table:
         SCHEME,
         Column("device", "Device", number=False),
         Column("phase", "Phase", number=False),
-        Column("seconds", "Seconds per round"),
+        Column("seconds", "Seconds per round", significant(4)),
     )
     rows = [
         (scheme.label, who, name, seconds)

@@ -1,6 +1,7 @@
 """The list of figures."""
 
 import itertools
+import re
 
 import pytest
 from pytest import approx
@@ -260,3 +261,13 @@ def test_captions_say_which_of_many_schemes_are_shown_and_whether_the_data_has_a
     # spans of a round are many
     assert "Shown: the first 8 of 9 schemes." in found["timeline"].caption
     assert {row[0] for row in found["timeline"].table().rows} == {f"s{i}" for i in range(8)}
+
+
+def test_the_numbers_under_every_figure_are_rounded(scheme_of):
+    scheme = scheme_of(latency_s=(0.1 / 3, 0.2 / 3, 0.7 / 3), energy_j=1 / 3, accuracy=(1 / 3,) * 3)
+    scheme.first.device_rounds["sinr_db"] = 10 / 3
+    figures, _ = report_figures([scheme])
+    assert {"cdf", "decomposition", "sinr"} <= {each.name for each in figures}
+    for each in figures:
+        raw = [text for row in each.table().cells() for text in row if re.search(r"\.\d{9}", text)]
+        assert not raw, each.name

@@ -17,6 +17,7 @@ from reports.styling.axes_and_legends import (
 )
 from reports.styling.colours_and_markers import scheme_styles
 from reports.styling.figure_style import FigureStyle
+from reports.styling.number_formats import shortest, significant
 from reports.styling.table_formats import SCHEME, Column, Table
 
 SHARES = np.arange(101) / 100  # of the table
@@ -83,8 +84,8 @@ def sinr_and_throughput_table(schemes: list[Scheme]) -> Table:
     columns = (
         SCHEME,
         Column("quantity", "Quantity", number=False),
-        Column("share", "Share"),
-        Column("value", "Value"),
+        Column("share", "Share", shortest()),
+        Column("value", "Value", significant(4)),
     )
     rows = []
     for scheme in schemes:
