@@ -97,7 +97,7 @@ class Table:
         ]
 
     def best(self) -> frozenset[tuple[int, int]]:
-        """(row, column) of the best means of each group of rows.
+        """(row, column) of the best means of each group of rows, among those with an interval.
 
         With them those that look equal, or whose 95 % intervals overlap that of the best one;
         none where these are all.
@@ -110,7 +110,7 @@ class Table:
             half = halves.get(column.name)
             groups: dict[Any, list[int]] = {}
             for r, row in enumerate(self.rows if column.best else ()):
-                if not _is_empty(row[i]):
+                if not _is_empty(row[i if half is None else half]):
                     groups.setdefault(tuple(row[g] for g in group), []).append(r)
             for members in groups.values():
                 choose = max if column.best == "max" else min
@@ -128,9 +128,7 @@ class Table:
         show = self.columns[i].show
         if show(row[i]) == show(best[i]):
             return True
-        if half is None or _is_empty(row[half]) or _is_empty(best[half]):
-            return False
-        return overlap(row[i], row[half], best[i], best[half])
+        return half is not None and overlap(row[i], row[half], best[i], best[half])
 
     def sort_value(self, row: int, column: int) -> str:
         """By what the page sorts a cell of numbers: in full precision, empty without a number."""

@@ -23,6 +23,7 @@ from reports.run_data.statistics.run_totals import (
 )
 from reports.run_data.statistics.seed_intervals import (
     can_be_ranked,
+    comparable_estimate,
     estimate,
     seed_mean,
 )
@@ -94,11 +95,11 @@ def _residual(value: float) -> str:
 
 
 def _estimated(column: Column, value: Callable[[FinishedRun], float]) -> Cells:
-    """The mean over seeds, and half of its 95 % interval."""
+    """The mean over seeds, and half of its 95 % interval where every seed has a value."""
     half = Column(f"{column.name}_ci95", "± 95 %", column.show, half_of=column.name)
     return (
         (column, lambda s: estimate(s, value).mean),
-        (half, lambda s: estimate(s, value).half),
+        (half, lambda s: comparable_estimate(s, value).half),
     )
 
 

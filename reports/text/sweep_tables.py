@@ -9,7 +9,12 @@ from typing import Any
 from edgesim.results.flat_scenario import NONE
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import Metric, all_metrics
-from reports.run_data.statistics.seed_intervals import Estimate, can_be_ranked, estimate
+from reports.run_data.statistics.seed_intervals import (
+    Estimate,
+    can_be_ranked,
+    comparable_estimate,
+    estimate,
+)
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.number_formats import decimals, significant
 from reports.styling.table_formats import Column, Table
@@ -73,7 +78,7 @@ def _pivot(
         found_at = _value(scheme, across)
         if found_at in values:
             row = (scheme.series, *(_value(scheme, key) for key in down))
-            cells.setdefault(row, {})[found_at] = estimate(scheme, metric.of)
+            cells.setdefault(row, {})[found_at] = comparable_estimate(scheme, metric.of)
     if not any(len(found) > 1 for found in cells.values()):
         return None
     show = decimals(1, metric.scale) if metric.unit == "%" else significant(4, metric.scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -50,6 +50,12 @@ def estimate(scheme: Scheme, value: Callable[[FinishedRun], float]) -> Estimate:
     mean = float(known.mean()) if len(known) else math.nan
     half = float(half_width(known)) if len(known) >= LEAST_SEEDS else math.nan
     return Estimate(mean, half, tuple(known.tolist()))
+
+
+def comparable_estimate(scheme: Scheme, value: Callable[[FinishedRun], float]) -> Estimate:
+    """`estimate`, whose half is nan where a seed has no value: that one may have been the worst."""
+    found = estimate(scheme, value)
+    return found if found.n == len(scheme.runs) else replace(found, half=math.nan)
 
 
 def seed_mean(scheme: Scheme, value: Callable[[FinishedRun], float]) -> float:

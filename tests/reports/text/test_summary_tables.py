@@ -111,3 +111,18 @@ def test_captions_say_how_many_seeds_the_intervals_have(schemes_of):
     mixed, alone = (tables.cost_table(schemes).caption for schemes in ([*three, one], [one]))
     assert "over 1 to 3 seeds (Student t, three seeds or more)" in mixed
     assert alone.endswith("Over 1 seed: too few for an interval.")
+
+
+def test_a_mean_that_lacks_a_seed_is_not_compared(write_run, tmp_path):
+    """The seed of b without an accuracy, which ended before it was evaluated, may be its worst."""
+    last = {"a": (0.6, 0.61, 0.62, 0.63), "b": (0.9, 0.91, 0.92, NAN), "c": (0.3, 0.31, 0.32, 0.33)}
+    schemes = load_schemes(
+        write_run(tmp_path / f"{name}{seed}", scheme=name, seed=seed, accuracy=(NAN, NAN, NAN, x))
+        for name, values in last.items()
+        for seed, x in enumerate(values)
+    )
+    table = tables.scheme_table(schemes)
+    mean = [column.name for column in table.columns].index("final_accuracy")
+    assert [row[mean] for row in table.rows] == approx([0.615, 0.91, 0.315])
+    assert table.cells()[1][mean] == "91.0"
+    assert {(table.rows[row][0], i) for row, i in table.best()} == {("a", mean)}
