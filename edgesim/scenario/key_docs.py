@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -68,23 +68,30 @@ def explain_key(key: str | None = None, of_methods: Sequence[KeyInfo] = ()) -> l
         meaning = f"{full.meaning}; short for {full.key} with model: trace"
         return [replace(full, key=plain, meaning=meaning)]
     if not found:
-        raise ScenarioError(f"{COMMAND_LINE}: {unknown_key(plain, infos)}")
+        problem = unknown_key(plain, [info.key for info in of_methods])
+        raise ScenarioError(f"{COMMAND_LINE}: {problem}")
     return found
 
 
-def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
-    """The sentence about a key that does not exist, with the nearest one that does."""
-    infos = infos or all_keys()
+def unknown_key(key: str, of_methods: Iterable[str]) -> str:
+    """The sentence about a key that does not exist, with the nearest one that does.
+
+    Args:
+        key: dotted, without list positions.
+        of_methods: keys ``learning.method.*``.
+    """
     parent, _, word = key.rpartition(".")
     prefix = f"{parent}." if parent else ""
-    known = [*(i.key for i in infos), *SHORT_KEYS]
+    known = [*(info.key for info in all_keys()), *SHORT_KEYS, *of_methods]
     siblings = [each[len(prefix) :] for each in known if each.startswith(prefix)]
     siblings = list(dict.fromkeys(name for name in siblings if "." not in name))
     elsewhere = [each for each in known if each.rpartition(".")[2] == word]
     # first below the section where it was looked for, then the one in the fewest sections
     elsewhere.sort(key=lambda each: (not each.startswith(prefix), each.count(".")))
-    # a key at the top that stands in a section is misplaced: solver is no misspelt server
-    cutoff = 0.9 if elsewhere and not parent else 0.6
+    above = [each for each in elsewhere if prefix.startswith(each.removesuffix(word))]
+    # a key at the top that stands in a section is misplaced (solver is no misspelt server), and so
+    # is one that stands in a section around its own
+    cutoff = 0.9 if above or (elsewhere and not parent) else 0.6
     # cycles is meant for cycles_per_weight, and not for levels, which has as many of its letters
     begun = [name for name in siblings if word and name.startswith(f"{word}_")]
     near = begun or difflib.get_close_matches(word.lower(), siblings, n=1, cutoff=cutoff)
@@ -95,6 +102,15 @@ def unknown_key(key: str, infos: Sequence[KeyInfo] = ()) -> str:
     else:
         hint = f"allowed here: {', '.join(siblings)}." if siblings else "see edgesim explain."
     return f"the key {key[:80]} is unknown; {hint}"
+
+
+def keys_of_methods() -> list[str]:
+    """The parameters of all shipped methods, ``learning.method.*``, each once."""
+    from fl import methods  # only an unknown key needs them, and they load for a while
+    from fl.method_base.method import parameters
+
+    found = (p.name for name in methods.available() for p in parameters(methods.resolve(name)))
+    return [f"learning.method.{name}" for name in dict.fromkeys(found)]
 
 
 def example_with(section: str, word: object) -> str | None:

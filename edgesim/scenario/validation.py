@@ -12,7 +12,13 @@ from pydantic_core import ErrorDetails
 
 from edgesim.errors import ScenarioError
 from edgesim.scenario.documents.document import Document, KeyPath
-from edgesim.scenario.key_docs import all_keys, example_of, example_with, unknown_key
+from edgesim.scenario.key_docs import (
+    all_keys,
+    example_of,
+    example_with,
+    keys_of_methods,
+    unknown_key,
+)
 from edgesim.scenario.radio.own_loss_schema import written_key
 from edgesim.scenario.schema import ScenarioKeys
 from edgesim.scenario.section import Section, ValueRefusedError, refuse
@@ -108,7 +114,7 @@ def _unexpected(keys: KeyPath) -> str:
     if any(info.key == name for info in all_keys()):
         shown = ".".join(map(str, keys))
         return f"the key {shown} belongs to another kind of {parent}; remove it, or change the kind"
-    return unknown_key(name)
+    return unknown_key(name, keys_of_methods())
 
 
 def _without_positions(keys: KeyPath) -> str:

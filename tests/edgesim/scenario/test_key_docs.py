@@ -70,6 +70,7 @@ def test_explain_finds_a_key_a_section_and_the_nearest():
         ("devices.frequency", "devices.cpu.frequency"),  # and not that of the carrier
         ("learning.alpha", "learning.partition.alpha"),  # and not that of the power control
         ("model", "learning.model"),  # and not that of the path loss
+        ("learning.partition.samples_per_device", "learning.samples_per_device"),  # and not labels_
     ],
 )
 def test_a_key_outside_its_section_is_found_there(key, meant):

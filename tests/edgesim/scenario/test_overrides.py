@@ -18,6 +18,7 @@ OVERRIDES = {
     "network.bandwith=3 MHz": (
         "the key network.bandwith is unknown; did you mean network.bandwidth?"
     ),
+    "learning.lr=0.1": "the key learning.lr is unknown; did you mean learning.method.lr?",
     "devices.count=3": "devices.count leads into a list; write devices.0 for its items",
     "devices.7.count=3": "devices.7.count is not there: devices has 1 item, devices.0",
     "network.5=3": "network.5 counts into network, which is not a list",
