@@ -9,7 +9,7 @@ from edgesim.runs.error_sentences import user_errors
 
 @pytest.fixture
 def scenario():
-    return load("scenarios/demo.yaml")
+    return load("scenarios/demo.yaml", label="joint")
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_overrides_win_over_schemes_which_win_over_the_file(path, schemes):
     assert plain["longer"].learning.method.params == {"personal_steps": 9, "global_lr": 0.01}
     assert {s.rounds for _, s in expand(path, ["rounds=2"])} == {2}
     assert load(path, label="fedavg") == plain["fedavg"]
-    assert load(path).scheme is None
+    assert load(path, ["~schemes"]).scheme is None
     changed = dict(expand(path, ["schemes.joint.rounds=9"]))
     assert [s.rounds for s in changed.values()] == [9, 7, 3, 3]
     with pytest.raises(
@@ -140,7 +140,7 @@ def test_places_of_keys(path, schemes):
     assert s.where("budget.latency_threshold") == "command line"
     assert s.where("clock", "mode") == "command line"
     assert s.where("evaluate.every") == f"{path}:1"
-    replaced = load(path, ["learning.method={name: fedavg}"])
+    replaced = load(path, ["~schemes", "learning.method={name: fedavg}"])
     assert (
         replaced.where("learning.method.global_lr") == "command line"
     )  # not the line that the override replaced

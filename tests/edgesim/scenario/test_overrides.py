@@ -63,9 +63,9 @@ def test_a_removed_key_has_its_default_in_every_scheme(tmp_path):
     assert [label for label, _ in expand(path, ["~schemes"])] == [None]
     assert [label for label, _ in expand(path, ["~schemes.one"])] == ["two"]
     with pytest.raises(ScenarioError, match="rounds is missing"):
-        edgesim.load(path, ["~rounds"])
+        edgesim.load(path, ["~rounds"], label="one")
     # in the order of the command line
-    assert edgesim.load(path, ["~rounds", "rounds=7"]).rounds == 7
+    assert edgesim.load(path, ["~rounds", "rounds=7"], label="one").rounds == 7
 
 
 LABELS = "schemes: {v1: {rounds: 1}, v1.5: {rounds: 2}, v1.05: {}, '2': {}, equal bandwidth: {}}"

@@ -78,7 +78,7 @@ REFUSED = [
 @pytest.mark.parametrize(("label", "changes", "part"), REFUSED, ids=lambda x: str(x)[-40:])
 def test_it_is_one_sentence_with_its_key(label, changes, part):
     with pytest.raises(ScenarioError) as refused:
-        load(URBAN, changes) if label == "urban" else load(FILE, changes, label=label)
+        load(URBAN, ["~schemes", *changes]) if label == "urban" else load(FILE, changes, label)
     sentence = str(refused.value)
     assert part in sentence and "\n" not in sentence
     assert "command line" in sentence or ".yaml:" in sentence
@@ -87,18 +87,22 @@ def test_it_is_one_sentence_with_its_key(label, changes, part):
 def test_a_file_of_positions_is_read_and_written_back_as_a_list(tmp_path):
     (tmp_path / "places.csv").write_text("device,x_m,y_m\n0,1.5,-2\n1,30,40\n", encoding="utf-8")
     (tmp_path / "two.yaml").write_text(URBAN.read_text(encoding="utf-8"), encoding="utf-8")
-    two = load(tmp_path / "two.yaml", [f"{PLACE}={{csv: places.csv}}", "devices.0.count=2"])
+    two = load(
+        tmp_path / "two.yaml", ["~schemes", f"{PLACE}={{csv: places.csv}}", "devices.0.count=2"]
+    )
     assert two.devices[0].position.points_m == ((1.5, -2.0), (30.0, 40.0))
     (tmp_path / "again.yaml").write_text(two.to_yaml(), encoding="utf-8")
     again = load(tmp_path / "again.yaml")
     assert again.devices[0].position.points_m == ((1.5, -2.0), (30.0, 40.0))
     (tmp_path / "places.csv").write_text("x_m,y_m\n0,north\n", encoding="utf-8")
     with pytest.raises(ScenarioError, match="its line 2 has no finite x_m and y_m"):
-        load(tmp_path / "two.yaml", [f"{PLACE}={{csv: places.csv}}", "devices.0.count=1"])
+        load(
+            tmp_path / "two.yaml", ["~schemes", f"{PLACE}={{csv: places.csv}}", "devices.0.count=1"]
+        )
 
 
 @pytest.mark.parametrize("shadowing", ["table", "6 dB", "none"])
 def test_a_resolved_scenario_reads_back_to_the_same_digest(tmp_path, shadowing):
-    given = load(URBAN, [f"network.channel.shadowing={shadowing}"])
+    given = load(URBAN, ["~schemes", f"network.channel.shadowing={shadowing}"])
     (tmp_path / "again.yaml").write_text(given.to_yaml(), encoding="utf-8")
     assert load(tmp_path / "again.yaml").digest() == given.digest()

@@ -102,7 +102,7 @@ def test_what_a_scheme_carries_that_was_chosen_by_a_wrong_estimate():
 
 
 CSI = "network.adaptation={{rate: mcs, errors: expected{}}}"
-FEW = ["devices.0.count=5", "network.channel.fading={kind: rayleigh, speed: 3 km/h}"]
+FEW = ["~schemes", "devices.0.count=5", "network.channel.fading={kind: rayleigh, speed: 3 km/h}"]
 FEW += ["allocation={solver: kkt, rate: now}", "budget.latency_threshold=1 s"]
 
 

@@ -23,7 +23,7 @@ from fl.contracts import Grant
 from solvers.rate_laws.efficiency_laws import HullLaw
 
 FILE = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
-STATIC = ["allocation={solver: kkt}", "rounds=2", "network.channel.fading=none"]
+STATIC = ["~schemes", "allocation={solver: kkt}", "rounds=2", "network.channel.fading=none"]
 STATIC += ["devices.0.count=5", "budget.latency_threshold=1 s"]
 BLOCK_S = 1e-3
 

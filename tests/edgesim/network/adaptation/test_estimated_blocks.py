@@ -81,7 +81,7 @@ def test_quantiles_are_those_of_drawn_estimates(k_factor, blocks):
 @pytest.mark.slow
 def test_a_run_plans_with_less_and_keeps_its_promise():
     csi = "network.adaptation={rate: mcs, errors: expected%s}"
-    few = ["devices.0.count=5", "rounds=4", "budget.latency_threshold=200 ms"]
+    few = ["~schemes", "devices.0.count=5", "rounds=4", "budget.latency_threshold=200 ms"]
     few += ["network.channel.fading={kind: rayleigh, speed: 3 km/h}"]
     few += ["allocation={solver: kkt, rate: quantile}"]
     old = simulate(load(FILE, [*few, csi % ", csi: {delay: 8 ms, pilots: 4}"])).summary

@@ -23,7 +23,7 @@ from solvers import PruningProblem, allocate
 from solvers.rate_laws.efficiency_laws import HullLaw
 
 FILE = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
-NOW = ["allocation={solver: kkt}"]
+NOW = ["~schemes", "allocation={solver: kkt}"]
 # what other implementations print: 10 % of block errors of every scheme, dB
 PRINTED_DB = {
     "64qam": "-6.38 -5.10 -4.09 -2.76 -1.67 -.51 .50 1.52 2.47 3.41 3.49 4.19 5.16 6.08 7.08 8.06 "

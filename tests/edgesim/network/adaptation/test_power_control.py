@@ -56,12 +56,14 @@ def test_a_channel_limits_the_power_by_share():
 
 
 def test_the_implementation_loss_of_a_receiver_is_no_path_loss():
-    scenario = load(URBAN, [CONTROL, "network.adaptation={rate: mcs, implementation_loss: 2 dB}"])
+    scenario = load(
+        URBAN, ["~schemes", CONTROL, "network.adaptation={rate: mcs, implementation_loss: 2 dB}"]
+    )
     control = make_power_control(scenario.network)
     # a channel's gain has the 2 dB in it; the power is that of the loss without them
     with_loss = control.density_w_per_hz(np.array([1e-11 * 10**-0.2]))
     assert with_loss == pytest.approx(DEFAULT.density_w_per_hz(np.array([1e-11])))
-    assert make_power_control(load(URBAN).network) is None
+    assert make_power_control(load(URBAN, ["~schemes"]).network) is None
 
 
 @pytest.mark.parametrize("more", [[], ["network.fidelity=adapted"]], ids=["shannon", "mcs"])

@@ -12,7 +12,13 @@ from edgesim.scenario import load
 from edgesim.scenario.radio.adaptation_schema import AdaptationSection
 
 FILE = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
-FIVE = ["allocation={solver: kkt}", "rounds=1", "network.channel.fading=none", "devices.0.count=5"]
+FIVE = [
+    "~schemes",
+    "allocation={solver: kkt}",
+    "rounds=1",
+    "network.channel.fading=none",
+    "devices.0.count=5",
+]
 SPLIT = "network.adaptation={{rate: mcs, errors: {}, split: {}}}"
 
 
@@ -74,5 +80,5 @@ def test_a_run_is_planned_for_split_shares_and_sends_the_staircase(errors):
 )
 def test_what_does_not_fit_is_one_sentence(changes, part):
     with pytest.raises(ScenarioError) as refused:
-        load(FILE, changes)
+        load(FILE, ["~schemes", *changes])
     assert part in str(refused.value) and "\n" not in str(refused.value)

@@ -108,7 +108,7 @@ def test_no_delay_spread_is_a_flat_band():
 
 
 SELECTIVE = "network.channel.fading={kind: rayleigh, speed: 3 km/h, process: clarke%s}"
-CELL = ["rounds=8", "devices.0.count=8", "budget.latency_threshold=200 ms"]
+CELL = ["~schemes", "rounds=8", "devices.0.count=8", "budget.latency_threshold=200 ms"]
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_a_plan_for_a_quantile_counts_with_the_width_of_the_band(more):
 )
 def test_what_does_not_fit_is_one_sentence(changes, part):
     with pytest.raises(ScenarioError) as refused:
-        load(FILE, changes)
+        load(FILE, ["~schemes", *changes])
     assert part in str(refused.value) and "\n" not in str(refused.value)
 
 

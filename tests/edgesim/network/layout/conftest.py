@@ -27,7 +27,7 @@ def dropped():
             f"network.channel.path_loss={path_loss}",
             f"devices.0={{count: {devices}, tx_power: 23 dBm, {CPU}}}",
         ]
-        scenario = load(URBAN, ["network.layout={kind: hex}", *keys, *more])
+        scenario = load(URBAN, ["~schemes", "network.layout={kind: hex}", *keys, *more])
         streams = Seeds(seed)
         fleet = draw_fleet(scenario.devices, streams, make_drop(scenario.network, streams))
         position_m = np.stack([fleet.x_m, fleet.y_m], axis=1)

@@ -11,7 +11,11 @@ from edgesim.runs.setup import set_up
 from edgesim.scenario import load
 
 FILE = Path(__file__).parents[4] / "scenarios" / "urban-macro.yaml"
-POINTS = "devices.0.position={list: [[100 m, 0 m], [0 m, 100 m], [-100 m, 0 m]]}"
+THREE = [
+    "~schemes",
+    "devices.0.count=3",
+    "devices.0.position={list: [[100 m, 0 m], [0 m, 100 m], [-100 m, 0 m]]}",
+]
 LOSS = "network.channel.path_loss={model: uma, los: always, antenna: %s}"
 
 
@@ -31,8 +35,8 @@ def test_a_column_of_ten(zenith, gain):
 
 def test_devices_behind_the_sector_are_30_db_weaker():
     """Azimuths 0, 90 and 180 degrees from the boresight; the antenna is 23.5 m above them."""
-    scenario = load(FILE, ["devices.0.count=3", POINTS, LOSS % "{kind: element, azimuth: 0 deg}"])
-    plain = load(FILE, ["devices.0.count=3", POINTS, LOSS.replace(", antenna: %s", "")])
+    scenario = load(FILE, [*THREE, LOSS % "{kind: element, azimuth: 0 deg}"])
+    plain = load(FILE, [*THREE, LOSS.replace(", antenna: %s", "")])
     with_db, without_db = (
         10.0 * np.log10(set_up(each).channel.path_gain) for each in (scenario, plain)
     )
@@ -54,5 +58,5 @@ def test_devices_behind_the_sector_are_30_db_weaker():
 )
 def test_what_does_not_fit_is_one_sentence(antenna, part):
     with pytest.raises(ScenarioError) as refused:
-        load(FILE, ["devices.0.count=3", POINTS, LOSS % antenna])
+        load(FILE, [*THREE, LOSS % antenna])
     assert part in str(refused.value) and "\n" not in str(refused.value)

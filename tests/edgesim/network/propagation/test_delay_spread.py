@@ -21,7 +21,7 @@ TABLE = (
     "network.channel.fading={kind: rayleigh, speed: 3 km/h, process: clarke, delay_spread: table}"
 )
 CELLS = ["devices.0.position={cells: 35 m}"]
-CELL = [TABLE, "budget.latency_threshold=200 ms"]
+CELL = ["~schemes", TABLE, "budget.latency_threshold=200 ms"]
 # medians at 3.5 GHz, ns: line of sight, none, indoor
 MEDIANS_NS = {"umi": (40, 97, 240), "uma": (74, 267, 240), "rma": (32, 37, 34), "inh": (20, 39)}
 
@@ -99,4 +99,7 @@ def test_of_several_sites_that_of_the_own_counts():
 
 def test_a_path_loss_without_places_has_no_table():
     with pytest.raises(ScenarioError, match=r"delay_spread.*is table, which path_loss"):
-        load(FILE, ["network.channel={path_loss: {model: constant, loss: 100 dB}}", TABLE])
+        load(
+            FILE,
+            ["~schemes", "network.channel={path_loss: {model: constant, loss: 100 dB}}", TABLE],
+        )

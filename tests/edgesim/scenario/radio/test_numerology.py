@@ -53,7 +53,7 @@ def urban(tmp_path):
 def test_a_scenario_sends_over_its_resource_blocks(urban):
     """51 blocks of 360 kHz; up (14/15) 0.92 16/70 of W log2(1 + SNR), down (14/15) 0.86 52/70."""
     carrier = "network.carrier={frequency: 3.5 GHz, bandwidth: 20 MHz, tdd: DDDSU}"
-    scenario = load(urban, [carrier, "devices.0.count=2"])
+    scenario = load(urban, ["~schemes", carrier, "devices.0.count=2"])
     setup = set_up(scenario)
     channel = setup.channel
     assert channel.bandwidth_hz == 18.36e6
@@ -64,7 +64,7 @@ def test_a_scenario_sends_over_its_resource_blocks(urban):
     assert load(urban.parent / "again.yaml").digest() == scenario.digest()
     assert scenario.network.carrier.resource_shares[1] == pytest.approx(14 / 15 * 0.86 * 52 / 70)
     whole = make_channel(
-        load(urban, ["network.bandwidth=20 MHz"]).network, setup.fleet, setup.seeds
+        load(urban, ["~schemes", "network.bandwidth=20 MHz"]).network, setup.fleet, setup.seeds
     )
     assert whole.resource_share == 1.0 and whole.bandwidth_hz == 20e6
 
