@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from edgesim import load
 from edgesim.runs.run import feasibility
 from edgesim.runs.setup.make_method import hook_warnings
 from fl import methods
@@ -88,15 +87,8 @@ def test_shipped_methods_have_no_misspelt_hook(name):
     assert hook_warnings(name, methods.resolve(name)) == []
 
 
-def test_a_check_shows_the_warning(tmp_path):
+def test_a_check_shows_the_warning(tmp_path, few):
     code = "class M(FedAvg):\n    def encod(self, job, trained): ...\n"
     (tmp_path / "my.py").write_text(f"from fl.methods.fedavg import FedAvg\n{code}")
-    (tmp_path / "s.yaml").write_text(
-        "name: s\nrounds: 1\nnetwork: {bandwidth: 1 MHz, noise: -110 dBm, channel: "
-        "{path_loss: {model: constant, loss: 100 dB}}}\n"
-        "devices: [{count: 2, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}]\n"
-        "allocation: {solver: equal}\nlearning: {dataset: none, model: mlp, batch_size: 8, "
-        "method: {name: './my.py:M'}}\n"
-    )
-    (sentence,) = feasibility(load(tmp_path / "s.yaml"), allow_code=True).warnings
+    (sentence,) = feasibility(few("learning.method.name=./my.py:M"), allow_code=True).warnings
     assert sentence.endswith("whose encod nothing calls; did you mean encode?")

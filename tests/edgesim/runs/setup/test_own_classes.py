@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from edgesim import load
 from edgesim.errors import EdgesimError
 from edgesim.runs.run import feasibility
 
@@ -28,22 +27,9 @@ class Heir(Decorated): pass
 
 
 @pytest.fixture
-def check(tmp_path):
+def check(tmp_path, few):
     (tmp_path / "m.py").write_text(CODE)
-    (tmp_path / "s.yaml").write_text("""\
-name: s
-rounds: 1
-network: {bandwidth: 1 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 100 dB}}}
-devices: [{count: 2, tx_power: 28 dBm, cpu: {frequency: 3 GHz, cycles_per_weight: 5}}]
-allocation: {solver: equal}
-learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
-""")
-
-    def start(name):
-        scenario = load(tmp_path / "s.yaml", [f"learning.method.name=./m.py:{name}"])
-        return feasibility(scenario, allow_code=True)
-
-    return start
+    return lambda name: feasibility(few(f"learning.method.name=./m.py:{name}"), allow_code=True)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,15 @@ def outcomes(bench, method, state, finish_s):
     )
 
 
+def second_round(bench):
+    """The method, its state after one round, and the report of the next."""
+    method, times = bench.method("fedmp", **PLAIN), [1.0, 2.0, 3.0, 2.0]
+    state, view = method.start(), view_of(bench.task)
+    updates, report = outcomes(bench, method, state, times)
+    state = method.observe(method.aggregate(state, view, updates), report)
+    return method, state, outcomes(bench, method, state, times)[1]
+
+
 def test_a_device_earns_the_fall_of_its_loss_over_its_distance_from_the_mean_time(bench):
     method = bench.method("fedmp", **PLAIN)
     state, view, times = method.start(), view_of(bench.task), [1.0, 2.0, 3.0, 2.0]
@@ -101,11 +110,7 @@ def test_a_device_earns_the_fall_of_its_loss_over_its_distance_from_the_mean_tim
 
 
 def test_a_late_device_earns_something_only_where_the_server_waits_for_it(bench):
-    method = bench.method("fedmp", **PLAIN)
-    state, view = method.start(), view_of(bench.task)
-    updates, report = outcomes(bench, method, state, [1.0, 2.0, 3.0, 2.0])
-    state = method.observe(method.aggregate(state, view, updates), report)
-    _, report = outcomes(bench, method, state, [1.0, 2.0, 3.0, 2.0])
+    method, state, report = second_round(bench)
     in_time, waited_for, lost, other = report.outcomes
     waited_for = replace(waited_for, status="late")
     lost = replace(lost, status="late", received=False)
@@ -116,11 +121,7 @@ def test_a_late_device_earns_something_only_where_the_server_waits_for_it(bench)
 
 def test_a_device_that_came_twice_learns_from_both(bench):
     """Clocks whose jobs overlap: each earns the fall from the loss before it, and is a play."""
-    method = bench.method("fedmp", **PLAIN)
-    state, view = method.start(), view_of(bench.task)
-    updates, report = outcomes(bench, method, state, [1.0, 2.0, 3.0, 2.0])
-    state = method.observe(method.aggregate(state, view, updates), report)
-    _, report = outcomes(bench, method, state, [1.0, 2.0, 3.0, 2.0])
+    method, state, report = second_round(bench)
     first = report.outcomes[0]
     again = replace(report, outcomes=(first, replace(first), *report.outcomes[1:]))
     before, learned = state.notes["bandits"], method.observe(state, again).notes["bandits"]
