@@ -34,7 +34,7 @@ OPTIONS: dict[str, bool | float | str] = {
 }
 FEASIBLE = 2  # status of a solution of HiGHS
 PRICED = "by the price of the band"
-FILLS = 1000  # devices that are moved to a better level by what is left of the band
+FILLS = 1000  # turns in which devices are moved to a better level by what is left of the band
 
 
 def levels(problem: PruningProblem) -> Solution:
@@ -73,7 +73,7 @@ def _options(problem: PruningProblem) -> tuple[Array, Array]:
     table, (low, _) = _levels_of(problem), fitting_bounds(problem)
     share = problem.share_at(table.T).T
     last = table == problem.rho_max[:, None]
-    fits = share <= 1.0 + SAME_SHARE
+    fits = (share <= 1.0 + SAME_SHARE) & ~np.isnan(table)
     share = np.where(last, low[:, None], np.where(fits, share, np.inf))
     on = problem.feasible[:, None]
     return np.where(on, problem.weight[:, None] * table, 0.0), np.where(on, share, 0.0)
@@ -102,8 +102,19 @@ def price_band(cost: Array, share: Array) -> tuple[float, float, Counts]:
         value = _total(cost, choice) + price * (used - 1.0)
         known = used in (_total(share, wide), _total(share, narrow))
         if value >= summit - 1e-15 * abs(summit) or known:
-            return price, min(value, summit), narrow
+            return price, min(value, summit), _partly_wide(share, narrow, wide)
         wide, narrow = (choice, narrow) if used > 1 else (wide, choice)
+
+
+def _partly_wide(share: Array, narrow: Counts, wide: Counts) -> Counts:
+    """Choices [K] that fit: the wide ones of the first devices, the narrow ones of the others.
+
+    At their price both cost the same, for many devices where these are alike.
+    """
+    rows = np.arange(len(share))
+    used = _total(share, narrow) + np.cumsum(share[rows, wide] - share[rows, narrow])
+    first = int(np.flatnonzero(used <= 1.0).max(initial=-1))
+    return np.where(rows <= first, wide, narrow)
 
 
 def _best(cost: Array, share: Array, price: float) -> Counts:
@@ -125,13 +136,17 @@ def _fill(cost: Array, share: Array, choice: Counts) -> Counts:
     rows, choice = np.arange(len(cost)), choice.copy()
     for _ in range(FILLS):
         more = share - share[rows, choice][:, None]
-        gain = np.where(
-            more <= 1.0 - _total(share, choice), cost[rows, choice][:, None] - cost, 0.0
-        )
-        k, j = np.unravel_index(np.nanargmax(gain), gain.shape)
-        if not gain[k, j] > 0:
+        idle = 1.0 - _total(share, choice)
+        gain = np.where(more <= idle, cost[rows, choice][:, None] - cost, 0.0)
+        move = np.argmax(gain, axis=1)
+        best = gain[rows, move]
+        # who has moved has no better move in less band: all at once, up to one that fits no more
+        turn = np.argsort(-best, kind="stable")[: np.count_nonzero(best > 0)]
+        fits = np.cumsum(more[turn, move[turn]]) <= idle
+        turn = turn[np.logical_and.accumulate(fits)]
+        if not turn.size:
             break
-        choice[k] = j
+        choice[turn] = move[turn]
     return choice
 
 

@@ -111,6 +111,28 @@ def test_never_better_than_any_ratio_and_as_near_as_it_says(count, gap):
     )  # the price of the band alone proves less
 
 
+def test_thousands_of_equal_devices_share_what_the_price_leaves_open():
+    """Level 0 needs q / (r (A - G)) = 1 / 1500 of the band: 1500 of 3000 devices get it. Level 0.5
+    needs 8 ms / 18 ms of that, less than half: where the rate is that much lower, 1500 get it.
+    """
+    rate_bps = 1500 * 1e6 / 16e-3
+    a = allocate(PruningProblem(np.full(3000, 1e6), 4e-3, 20e-3, rate_bps, levels=[0, 1]), "levels")
+    assert a.objective == 1500 and a.certificate.gap <= 1e-9 and a.rho[:1500].max() == 0
+    half = PruningProblem(np.full(3000, 1e6), 4e-3, 20e-3, rate_bps * 16 / 36, levels=HALVES[::2])
+    a = allocate(half, "levels")
+    assert a.objective == 2250 and a.certificate.gap <= 1e-9 and a.rho[:1500].max() == 0.5
+
+
+def test_thousands_of_devices_fill_what_one_that_does_not_fit_leaves_idle():
+    """Of shares 0.5, 0.6 and 2000 times 1e-4 the first fits, and then the small ones, worth less
+    per band than the second that does not fit.
+    """
+    small = np.linspace(1e-5, 2e-5, 2000)
+    p = PruningProblem(np.r_[0.5, 0.6, np.full(2000, 1e-4)], 0.0, 1.0, 1.0, np.r_[9, 8, small])
+    a = allocate(replace(p, levels=[0, 1]), "levels")
+    assert a.rho[1] == 1 and a.objective == 8 and a.share.sum() == approx(0.7)
+
+
 @pytest.mark.slow
 def test_nothing_is_printed(capfd):
     """HiGHS writes a line of its debugging on this one; what was printed before stays, and so does
