@@ -110,8 +110,8 @@ def infeasible_error(
         extra_s: time with which they fit, s; inf where no time is enough.
         whole: words after "the band".
     """
-    needed = float(low.sum())
     devices = np.flatnonzero(low > 1) if (low > 1).any() else np.flatnonzero(low > 0)
+    needed = float(low[devices].sum())
     who = "devices {} need" if len(devices) > 1 else "device {} needs"
     need = f"{needed:.6g} times the band{whole}"
     if not np.isfinite(needed):

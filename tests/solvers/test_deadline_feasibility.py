@@ -77,3 +77,12 @@ def test_advice_on_pruning_is_given_where_there_is_a_choice(
         allocate(p, method)
     assert str(caught.value).startswith(begins if rho_max else without)
     assert str(caught.value).endswith(f" s more time{f' or raise {advice}' if rho_max else ''}.")
+
+
+@pytest.mark.parametrize("blocks", [None, 4])
+def test_the_band_needed_is_that_of_the_devices_named(blocks):
+    """1 Mbit in 20 ms: twice the band at 25 Mbit/s, and half of it at 100 Mbit/s each."""
+    p = PruningProblem(1e6, 0.0, 20e-3, [2.5e7, 1e8, 1e8], rho_max=0.0)
+    with pytest.raises(InfeasibleError, match=r"^Device 0 needs 2 times the band") as caught:
+        allocate(p, blocks=blocks)
+    assert caught.value.devices == (0,)
