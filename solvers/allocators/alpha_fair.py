@@ -14,6 +14,7 @@ is the root of sum_k b_k = 1.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from solvers.acceptance import accepted_solution
 from solvers.allocators.alpha_fair_slopes import AlphaFairSlopes, kept_share
 from solvers.allocators.fair import fair
 from solvers.allocators.kkt import kkt, mixture
-from solvers.arrays import EPS, Array
+from solvers.arrays import EPS, Array, numbers
 from solvers.certificate import certify
 from solvers.deadline_feasibility import fitting_bounds
 from solvers.marginal_gains import marginal_gain
@@ -55,8 +56,7 @@ def alpha_fair(problem: PruningProblem, alpha: float = 1.0) -> Solution:
         UncertifiedError: off by more than 1e-8.
         ValueError: a device has no deadline, or a set of levels; alpha is below 0.
     """
-    if not alpha >= 0:
-        raise ValueError(f"alpha is {alpha:g}; allowed is 0, a positive number, or inf.")
+    alpha = checked_alpha(alpha)
     if alpha == 0:
         return kkt(problem)
     if alpha == np.inf:
@@ -71,6 +71,20 @@ def alpha_fair(problem: PruningProblem, alpha: float = 1.0) -> Solution:
         share, price = _shares(problem, alpha, low, cap)
     proof = certified_tangent(problem, alpha, share, price)
     return alpha_fair_solution(problem, alpha, share, proof, "alpha-fair")
+
+
+def checked_alpha(alpha: Any) -> float:
+    """The fairness as a number.
+
+    Raises:
+        ValueError: it is below 0, or no number.
+    """
+    allowed = "allowed is 0, a positive number, or inf"
+    given = numbers("alpha", alpha, allowed)
+    if given.ndim or not given >= 0:
+        shown = ", ".join(f"{each:g}" for each in given.flat)
+        raise ValueError(f"alpha is {shown}; {allowed}.")
+    return float(given)
 
 
 class AlphaFairResponse:

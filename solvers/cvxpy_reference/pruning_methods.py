@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from solvers.acceptance import accepted_solution
-from solvers.allocators.alpha_fair import alpha_fair_solution, certified_tangent
+from solvers.allocators.alpha_fair import alpha_fair_solution, certified_tangent, checked_alpha
 from solvers.allocators.fair import certify_fair, with_rho_at_most
 from solvers.arrays import Array
 from solvers.certificate import certify, objective_scale
@@ -77,6 +77,7 @@ def convex_alpha_fair(problem: PruningProblem, alpha: float = 1.0) -> Solution:
     Raises:
         InfeasibleError, UncertifiedError, ValueError: as `convex`.
     """
+    alpha = checked_alpha(alpha)
     if alpha in (0.0, np.inf):
         return convex(problem) if alpha == 0 else convex_fair(problem)
     problem.refuse_levels("convex-alpha-fair")

@@ -116,3 +116,12 @@ def test_what_does_not_apply_is_refused():
         allocate(problem(), "alpha-fair", alpha=-1.0)
     with pytest.raises(ValueError, match="for levels use the method levels"):
         allocate(problem(levels=[0.0, 0.5]), "alpha-fair")
+
+
+@pytest.mark.parametrize("method", ["alpha-fair", "convex-alpha-fair"])
+@pytest.mark.parametrize(
+    "alpha, shown", [(-1.0, "-1"), (np.nan, "nan"), ("2", "'2'"), ([1.0, 2.0], "1, 2")]
+)
+def test_no_fairness_is_one_sentence(method, alpha, shown):
+    with pytest.raises(ValueError, match=f"^alpha is {shown}; allowed is 0, a positive number, or"):
+        allocate(problem(), method, alpha=alpha)
