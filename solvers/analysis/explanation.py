@@ -32,11 +32,15 @@ def _devices(a: Solution) -> list[str]:
     p = a.problem
     on, finish_s = p.feasible, p.finish_s(a.share, a.rho)
     late = on & (finish_s > p.slack_s * (1.0 + FEASIBILITY_TOLERANCE))
-    on_time = on & ~late
+    beyond = on & ~late & (a.rho > p.rho_at(a.share) + NEAR)
+    on_time = on & ~late & ~beyond
     least, most = a.rho <= p.rho_min, (a.rho >= p.rho_max) & (p.rho_max > p.rho_min)
     full = on_time & least & (a.rho == 0)
     unsent = on_time & most & (a.rho == 1) & (p.bits_fixed == 0)
     between = on_time & ~least & ~most
+    altogether = "pruned altogether: nothing is sent"
+    if np.isfinite(a.multiplier):
+        altogether += ", the band is worth more to others"
     silent = "nothing to send: pruned until the deadline is met, time alone binds"
     return _sentences(
         (~on, "no time is left for what can be pruned (A <= 0): left out"),
@@ -46,7 +50,8 @@ def _devices(a: Solution) -> list[str]:
         (between & ~p.needs_no_band, _between(p)),
         (between & p.needs_no_band, silent),
         (on_time & most & ~unsent, "held at rho_max: the least band that meets the deadline"),
-        (unsent, "pruned altogether: nothing is sent, the band is worth more to others"),
+        (unsent, altogether),
+        (beyond, "pruned more than the deadline asks for with this share"),
     )
 
 

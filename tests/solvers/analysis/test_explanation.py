@@ -122,3 +122,19 @@ def test_late_by_one_per_cent_is_late():
         .explain()
         .startswith("Devices 0, 1: the full model, within the deadline.")
     )
+
+
+def test_of_your_own_allocator_no_reason_is_said_that_is_not_known():
+    """A tenth of the band each: 1 Mbit at 4 Gbit/s needs no pruning, at 40 Mbit/s 1 - 0.8 / 1.016;
+    and nobody else has a use for the band of device 2.
+    """
+
+    def own(p):
+        return np.full(4, 0.1) * [1, 1, 0, 1], np.array([0.9, 1.0 - 0.08 / 1.016, 1.0, 1.0])
+
+    words = allocate(PruningProblem(1e6, 4e-3, 20e-3, [4e9, 4e7, 4e7, 4e7]), own).explain()
+    assert words.split("\n")[:3] == [
+        "Device 1: pruned just so far that the deadline is met: time and band bind.",
+        "Device 2: pruned altogether: nothing is sent.",
+        "Devices 0, 3: pruned more than the deadline asks for with this share.",
+    ]
