@@ -166,10 +166,12 @@ def allocate(
     if not isinstance(problem, PruningProblem):
         raise ValueError(f"problem is {problem!r:.60}; give a PruningProblem.")
     if callable(method):
-        if blocks is not None:
-            raise ValueError(
-                "blocks is for the methods by name; a function decides itself what it hands out."
-            )
+        for name, value in (("blocks", blocks), ("alpha", alpha)):
+            if value is not None:
+                raise ValueError(
+                    f"{name} is for the methods by name; a function decides itself what it hands "
+                    "out."
+                )
         return Allocation(**vars(_checked(problem, method)))
     if not isinstance(method, str) or method not in METHODS:
         names = ", ".join(METHODS)

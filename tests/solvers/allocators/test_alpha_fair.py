@@ -112,6 +112,8 @@ def test_a_band_that_is_ample_and_one_that_is_full():
 def test_what_does_not_apply_is_refused():
     with pytest.raises(ValueError, match="kkt reads no alpha"):
         allocate(problem(), "kkt", alpha=1.0)
+    with pytest.raises(ValueError, match="alpha is for the methods by name"):
+        allocate(problem(), lambda p: allocate(p, "equal"), alpha=1.0)
     with pytest.raises(ValueError, match="alpha is -1; allowed is 0"):
         allocate(problem(), "alpha-fair", alpha=-1.0)
     with pytest.raises(ValueError, match="for levels use the method levels"):
