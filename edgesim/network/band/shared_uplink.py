@@ -17,6 +17,7 @@ from edgesim.network.band.processor_sharing import ProcessorSharing
 from edgesim.network.band.uploads import Band, Upload
 from edgesim.network.channel import Channel
 from edgesim.network.flows.link import Carrying
+from edgesim.network.flows.stalled_links import stalled
 from edgesim.network.uplink import Uplink
 from edgesim.records.span import Span
 from fl.contracts import Grant
@@ -55,7 +56,7 @@ class SharedUplink(Uplink):
         self, env: simpy.Environment, channel: Channel, share: str, budget_s: float = math.inf
     ) -> None:
         super().__init__(env, channel)
-        self.budget_s = budget_s
+        self.budget_s, self.by_weight = budget_s, share == "fair"
         self.band = make_band(share, channel)
         self._due_s: dict[int, float] = {}
         self._uploads: dict[int, tuple[Upload, simpy.Event]] = {}  # of those that send
@@ -83,6 +84,8 @@ class SharedUplink(Uplink):
                 span.bits, span.waited_s = bits - upload.bits, upload.waited_s
 
     def _sent(self, upload: Upload) -> Carrying:
+        if self.by_weight and upload.weight <= 0.0:
+            raise stalled(upload.device, upload.bits, upload.weight)
         done = self.env.event()
         self._uploads[upload.device] = upload, done
         if not self._parked:

@@ -232,3 +232,11 @@ def test_bits_that_will_never_arrive_are_an_error(share):
     channel = Channel(1.0, np.zeros(1), noise_w=1.0)
     with pytest.raises(StalledLinkError, match="device 0 has 1 bit"):
         send(SharedUplink(simpy.Environment(), channel, share), [(0.0, 1.0)])
+
+
+@pytest.mark.parametrize("coherence_s", [math.inf, 0.5])
+def test_who_sends_without_any_share_is_named(coherence_s):
+    """As an allocator of the user's own may have it."""
+    link = fair(2, coherence_s=coherence_s)
+    with pytest.raises(StalledLinkError, match="device 1 has 2 bit to carry but no share of the"):
+        send(link, [(0.0, 1.0), (0.5, 2.0)], weights=[1.0, 0.0])
