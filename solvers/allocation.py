@@ -23,7 +23,7 @@ from solvers.arrays import Array
 from solvers.cvxpy_reference.latency_and_energy_methods import convex_energy, convex_latency
 from solvers.cvxpy_reference.pruning_methods import convex, convex_alpha_fair, convex_fair
 from solvers.min_energy.allocator import energy
-from solvers.problem import PruningProblem
+from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
 from solvers.problem_checks import range_error
 from solvers.resource_blocks.kkt_blocks import kkt_blocks
 from solvers.resource_blocks.min_max_blocks import fair_blocks, latency_blocks
@@ -248,4 +248,13 @@ def _chosen(problem: PruningProblem, values: Any, kind: str, name: str) -> Array
             f"{name} returned {kind} {chosen!r:.60}; give {problem.num_devices} finite numbers "
             "that are not negative."
         )
+    if problem.energy is not None:
+        terms = problem.energy.spread(problem.num_devices)
+        most = terms.f_max_hz if kind == "cpu_hz" else terms.p_max_w
+        above = chosen > most * (1.0 + FEASIBILITY_TOLERANCE)
+        if above.any():
+            k = int(np.argmax(above))
+            raise InvalidAllocationError(
+                f"{name} returned {kind} with {chosen[k]:g} for device {k}, above its {most[k]:g}."
+            )
     return chosen

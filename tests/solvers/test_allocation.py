@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from solvers import METHODS, InvalidAllocationError, PruningProblem, UncertifiedError, allocate
+from solvers import (
+    METHODS,
+    EnergyTerms,
+    InvalidAllocationError,
+    PruningProblem,
+    UncertifiedError,
+    allocate,
+)
 from solvers.acceptance import certified_solution
 from solvers.certificate import certify
 
@@ -181,6 +188,23 @@ def test_own_allocator_keeps_its_clocks_and_powers():
             InvalidAllocationError, match=r"returned cpu_hz array.* give 2 finite numbers"
         ):
             allocate(p, lambda p, wrong=wrong: replace(own, cpu_hz=np.array(wrong)))
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        ({"cpu_hz": np.array([1e9, 3e9])}, "cpu_hz with 3e\\+09 for device 1, above its 2e\\+09"),
+        ({"power_w": np.array([0.3, 0.2])}, "power_w with 0.3 for device 0, above its 0.2"),
+    ],
+)
+def test_own_allocator_has_no_more_clock_or_power_than_the_devices(more, words):
+    p = replace(problem((4e7, 6e7)), energy=EnergyTerms(8e6, 1e-28, 0.0, 2e9, 0.2, 100.0))
+    own = replace(
+        allocate(p, "equal"), cpu_hz=np.array([2e9, 1e9]), power_w=np.array([0.2 + 1e-12, 0.1])
+    )
+    assert allocate(p, lambda p: own).cpu_hz.tolist() == [2e9, 1e9]
+    with pytest.raises(InvalidAllocationError, match=words):
+        allocate(p, lambda p: replace(own, **more))
 
 
 @pytest.mark.parametrize(
