@@ -243,14 +243,16 @@ def _chosen(problem: PruningProblem, values: Any, kind: str, name: str) -> Array
     if values is None:
         return None
     chosen: Array = np.asarray(values, dtype=float)
-    if chosen.shape != (problem.num_devices,) or not (np.isfinite(chosen) & (chosen >= 0)).all():
+    is_clock = kind == "cpu_hz"  # of 0 Hz no work ends; who sends nothing has no power
+    good = np.isfinite(chosen) & ((chosen > 0) if is_clock else (chosen >= 0))
+    if chosen.shape != (problem.num_devices,) or not good.all():
         raise InvalidAllocationError(
             f"{name} returned {kind} {chosen!r:.60}; give {problem.num_devices} finite numbers "
-            "that are not negative."
+            f"{'above 0' if is_clock else 'that are not negative'}."
         )
     if problem.energy is not None:
         terms = problem.energy.spread(problem.num_devices)
-        most = terms.f_max_hz if kind == "cpu_hz" else terms.p_max_w
+        most = terms.f_max_hz if is_clock else terms.p_max_w
         above = chosen > most * (1.0 + FEASIBILITY_TOLERANCE)
         if above.any():
             k = int(np.argmax(above))

@@ -183,7 +183,7 @@ def test_own_allocator_keeps_its_clocks_and_powers():
     a = allocate(p, lambda p: own)
     assert a.cpu_hz.tolist() == [1e9, 2e9] and a.power_w.tolist() == [0.1, 0.2]
     assert allocate(p, lambda p: replace(own, power_w=None)).power_w is None
-    for wrong in ([1e9], [1e9, np.nan], [1e9, -1.0]):
+    for wrong in ([1e9], [1e9, np.nan], [1e9, -1.0], [1e9, 0.0]):
         with pytest.raises(
             InvalidAllocationError, match=r"returned cpu_hz array.* give 2 finite numbers"
         ):
