@@ -108,6 +108,9 @@ def _band(a: Solution) -> str:
         return f"Of the band {100 * (1 - used):.3g} % is idle{why}."
     if not np.isfinite(price):
         return "The band is full; this method puts no price on it."
+    if a.method == "levels" or np.isnan(a.certificate.gap):
+        steps = "a little more may lower nothing: blocks and levels are whole"
+        return f"The band is full; its price is {price:.4g}, but {steps}."
     unit, what = "", "the objective"
     if a.method in IN_SECONDS:
         unit, what = " s", "the last finish"

@@ -89,6 +89,18 @@ def test_latency_keeps_rho_min_and_its_price_is_in_seconds():
     assert "its price is 0.05 s: 1 % more would lower the last finish by 0.0005 s." in words
 
 
+@pytest.mark.parametrize(("method", "blocks"), [("kkt", 4), ("levels", None)])
+def test_whole_blocks_and_levels_have_no_price_of_one_per_cent(method, blocks):
+    """1 Mbit in 20 ms at 50 Mbit/s needs the band: the fifth block of 4 would be 1 / 4 of rho of
+    device 1, and the second whole band all of it.
+    """
+    levels = [0.0, 0.5, 1.0] if blocks is None else None
+    words = allocate(
+        PruningProblem([1e6, 1e6], 0.0, 20e-3, 5e7, levels=levels), method, blocks=blocks
+    ).explain()
+    assert "The band is full; its price is 1, but a little more may lower nothing" in words
+
+
 def test_energy_names_the_limits():
     """1 Mbit in 1 s less the computing: device 0 must not go below f_min, device 1 has no time for
     less than f_max.
