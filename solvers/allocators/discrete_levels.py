@@ -228,7 +228,9 @@ def certify_levels(
     better = problem.weight[:, None] * rho[:, None] - cost
     gain = np.where(on[:, None] & (needed - share[:, None] <= idle + SAME_SHARE), better, 0.0)
     moved = max(0.0, float(np.nanmax(gain))) / scale
-    gap = max(0.0, problem.objective(rho) - bound) / scale
+    objective = problem.objective(rho)
+    gap = max(0.0, objective - bound) / scale
+    whole = "it" if objective >= scale else "one average device pruned altogether"
     primal = max(primal, float(off.max()))
-    claim = f"no allowed levels have a weighted sum lesser by more than {gap:.2g} of it, {words}"
-    return Certificate(max(primal, moved), gap, primal, moved, 0.0, broken, claim)
+    least = f"no allowed levels have a weighted sum lesser by more than {gap:.2g} of {whole}"
+    return Certificate(max(primal, moved), gap, primal, moved, 0.0, broken, f"{least}, {words}")

@@ -133,6 +133,18 @@ def test_thousands_of_devices_fill_what_one_that_does_not_fit_leaves_idle():
     assert a.rho[1] == 1 and a.objective == 8 and a.share.sum() == approx(0.7)
 
 
+def test_the_claim_names_what_its_gap_is_a_part_of():
+    """600 devices need 1 / 599.6 of the band each for level 0, and half of that for 0.5. The bound
+    is 0.4, and one is pruned to 0.5: 0.1 more, which is a fifth of 0.5 and a tenth of a device.
+    """
+    p = PruningProblem(np.ones(600), 0.0, 1.0, 599.6, levels=HALVES[::2])
+    a = allocate(p, "levels")
+    assert a.objective == 0.5 and a.certificate.gap == approx(0.1)
+    assert "lesser by more than 0.1 of one average device" in a.certificate.claim
+    narrow = allocate(replace(p, rate_bps=298.6), "levels")
+    assert narrow.objective == 301.5 and "of it" in narrow.certificate.claim
+
+
 @pytest.mark.slow
 def test_nothing_is_printed(capfd):
     """HiGHS writes a line of its debugging on this one; what was printed before stays, and so does
