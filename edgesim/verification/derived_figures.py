@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgesim.errors import counted
-from edgesim.records.rows_from_spans import COUNTED, device_row
+from edgesim.records.rows_from_spans import COUNTED, ENDINGS, device_row
 from edgesim.records.span import Span
-from edgesim.records.summary import summarise
+from edgesim.records.summary import promises, summarise
 from edgesim.verification.check_result import (
     FAILED,
     PASSED,
@@ -30,7 +30,7 @@ FROM_SPANS = (  # of device_rounds; spans have no FLOPs
     *("rate_bps", "download_s", "compute_s", "upload_s"),
     *("bits_up", "bits_down", "cycles", "energy_j"),
 )
-STATUSES = ("late", "failed", "infeasible", "left")
+STATUSES = ("late", "failed", "infeasible", *ENDINGS)
 
 
 def check_device_rounds(tables: Tables) -> CheckResult:
@@ -97,6 +97,9 @@ def derived_rounds(tables: Tables) -> Iterator[tuple[str, np.ndarray]]:
     count = len(rounds)
     yield "latency_s", np.diff(rounds["time_s"].to_numpy(), prepend=0.0)
     yield "selected", np.bincount(rows["round"], minlength=count)
+    if "finish_s" in rows:
+        received = rows["status"].isin(("arrived", "late")) & np.isfinite(rows["finish_s"])
+        yield "arrived", np.bincount(rows["round"][received], minlength=count)
     for status in STATUSES:
         chosen = rows["round"][rows["status"] == status]
         yield status, np.bincount(chosen, minlength=count)
@@ -107,11 +110,35 @@ def derived_rounds(tables: Tables) -> Iterator[tuple[str, np.ndarray]]:
     rho = served["round"], served["rho"], count
     yield "rho_mean", by_round(*rho, np.mean, math.nan)
     yield "rho_max", by_round(*rho, np.max, math.nan)
-    if len(tables["scores"]):
-        g, loss, accuracy = (tables["scores"][name] for name in ("round", "loss", "accuracy"))
-        yield "loss", by_round(g, loss, count, np.mean, math.nan)
-        yield "accuracy", by_round(g, accuracy, count, np.mean, math.nan)
-        yield "accuracy_std", by_round(g, accuracy, count, np.std, math.nan)
+    g, loss, accuracy = (tables["scores"][name] for name in ("round", "loss", "accuracy"))
+    yield "loss", by_round(g, loss, count, np.mean, math.nan)
+    yield "accuracy", by_round(g, accuracy, count, np.mean, math.nan)
+    yield "accuracy_std", by_round(g, accuracy, count, np.std, math.nan)
+    if "version_out" in rows:
+        yield from _derived_of_jobs(rows, count)
+    if "backhaul" in tables:
+        yield from _derived_of_transfers(tables["backhaul"], count)
+
+
+def _derived_of_jobs(rows: pd.DataFrame, count: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Those of numbered jobs."""
+    if "edge" not in rows:  # the edges of a hierarchy number their own rounds
+        version = np.minimum(rows["version_in"], count)  # a changed one may be any number
+        yield "dispatched", np.bincount(version, minlength=count + 1)[:count]
+    used = rows[rows["version_out"] >= 0]
+    stale = used["round"], used["staleness"], count
+    yield "staleness_mean", by_round(*stale, np.mean, math.nan)
+    yield "staleness_max", by_round(*stale, np.max, math.nan)
+
+
+def _derived_of_transfers(backhaul: pd.DataFrame, count: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Those of a hierarchy's backhaul."""
+    for direction in ("up", "down"):
+        own = backhaul[backhaul["direction"] == direction]
+        bits = by_round(own["round"], own["bits"], count, math.fsum)
+        yield f"backhaul_bits_{direction}", bits
+    joules = backhaul["round"], backhaul["energy_j"], count
+    yield "backhaul_energy_j", by_round(*joules, math.fsum)
 
 
 def by_round(
@@ -124,13 +151,15 @@ def by_round(
 
 
 def check_summary(summary: dict[str, Any], tables: Tables) -> CheckResult:
-    """The key figures of summary.json follow from the tables rounds and spans."""
+    """The key figures of summary.json follow from the tables."""
     columns, spans = (
         {name: column.to_numpy() for name, column in tables[table].items()}
         for table in ("rounds", "spans")
     )
     targets = tuple(map(float, summary["targets"]))
     derived = summarise(columns, targets, summary["latency_threshold_s"], spans)
+    if "upload_forecasts" in tables:
+        derived |= promises(dict(tables["upload_forecasts"]))
     recorded = dict(_flat(summary))
     for key, value in _flat(derived):
         found = recorded.get(key)

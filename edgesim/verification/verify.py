@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from edgesim.errors import ResultsError, counted, one_line
-from edgesim.records.run_tables.table_files import FILES
+from edgesim.records.run_tables.table_files import FILES, ONLY_WITH_ROWS
 from edgesim.results.finished_run import FinishedRun, read_run
 from edgesim.results.flat_scenario import si_column
 from edgesim.results.loaded_results import load_sweep
@@ -24,10 +24,11 @@ from edgesim.verification.derived_figures import (
 )
 from edgesim.verification.device_states import STATES, check_states
 from edgesim.verification.planned_rounds import check_planned_rounds
-from edgesim.verification.presence_check import check_presence
+from edgesim.verification.presence_check import PRESENCE, check_presence
 from edgesim.verification.stored_bytes import check_checkpoint, check_files, check_log
 
 TABLES, SWEEP, POINTS = "tables", "sweep.json", SWEEP_TABLE
+FURTHER = sorted({*ONLY_WITH_ROWS} - {PRESENCE})  # tables of the log; presence is drawn again
 UNFINISHED = CheckResult(SUMMARY, SKIPPED, "there is none: the run has not finished")
 
 
@@ -60,8 +61,8 @@ def check_run(folder: Path, data: str | None, allow_code: bool) -> list[CheckRes
     try:
         run = read_run(folder)
         tables = tables_of(run)
-        if (folder / FILES[STATES]).exists():
-            tables |= read_event_log(folder, [STATES])
+        further = [name for name in FURTHER if (folder / FILES[name]).exists()]
+        tables |= read_event_log(folder, further)
     except ResultsError as error:
         return [*checks, CheckResult(TABLES, FAILED, str(error))]
     checks.append(CheckResult(TABLES, PASSED, counted(sum(map(len, tables.values())), "row")))

@@ -23,3 +23,44 @@ def test_means_over_devices_are_those_of_their_scores(column, value):
     tables["rounds"][column] = value
     found = check_rounds(tables)
     assert found.outcome == FAILED and f"{column} is {value}" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("arrived", 2),
+        ("dispatched", 6),
+        ("discarded", 0),
+        ("cancelled", 1),
+        ("unfinished", 0),
+        ("staleness_mean", 1.0),
+        ("staleness_max", 3.0),
+        ("accuracy_std", 0.2),
+    ],
+)
+def test_counts_and_staleness_of_a_round_are_those_of_its_jobs(column, value):
+    """Five jobs: three arrive, of which one waits to the end unused; one is late and lost."""
+    counts = {"arrived": [3], "late": [1], "dispatched": [5], "discarded": [1], "unfinished": [1]}
+    others = {"cancelled": [0], "staleness_mean": [0.5], "staleness_max": [1.0]}
+    tables = {
+        "rounds": pd.DataFrame(
+            {"round": [0], "time_s": [1.0], **counts, **others, "accuracy_std": [float("nan")]}
+        ),
+        "device_rounds": pd.DataFrame(
+            {
+                "round": 0,
+                "status": ["arrived", "arrived", "late", "discarded", "unfinished"],
+                "finish_s": [0.5, 0.6, 0.7, 0.8, float("nan")],
+                "rho": 0.0,
+                "version_in": 0,
+                "version_out": [1, 1, -1, -1, -1],
+                "staleness": [0, 1, 0, 2, 0],
+            }
+        ),
+        "spans": pd.DataFrame({"round": [0], "energy_j": [0.0]}),
+        "scores": pd.DataFrame({"round": [], "loss": [], "accuracy": []}),
+    }
+    assert check_rounds(tables).outcome == PASSED
+    tables["rounds"][column] = value
+    found = check_rounds(tables)
+    assert found.outcome == FAILED and f"{column} is {value}" in found.detail
