@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgesim.errors import counted
-from edgesim.records.rows_from_spans import COUNTED, ENDINGS, device_row
+from edgesim.records.rows_from_spans import COUNTED, ENDINGS, WAITING, device_row
 from edgesim.records.span import Span
 from edgesim.records.summary import promises, summarise
 from edgesim.verification.check_result import (
@@ -27,19 +27,16 @@ if TYPE_CHECKING:
 Tables = dict[str, "pd.DataFrame"]
 DEVICE_ROUNDS, ROUNDS, SUMMARY = "device rounds", "rounds", "summary"
 FROM_SPANS = (  # of device_rounds; spans have no FLOPs
-    *("rate_bps", "download_s", "compute_s", "upload_s"),
+    *("rate_bps", "download_s", "compute_s", "upload_s", "finish_s", "dispatched_s"),
     *("bits_up", "bits_down", "cycles", "energy_j"),
 )
 STATUSES = ("late", "failed", "infeasible", *ENDINGS)
 
 
 def check_device_rounds(tables: Tables) -> CheckResult:
-    """Bits, seconds, cycles and joules of every device in every round are those of its spans."""
+    """Bits, times, cycles and joules of every device in every round are those of its spans."""
     rows, spans = tables["device_rounds"], spans_by_device(tables["spans"])
-    derived = [
-        device_row(row["round"], _outcome(row), spans.get(_owner(row), ()))
-        for row in rows.to_dict("records")
-    ]
+    derived = [_derived_row(row, spans.get(_owner(row), [])) for row in rows.to_dict("records")]
     for column in (name for name in FROM_SPANS if name in rows):
         at = first_difference(rows[column], [row[column] for row in derived])
         if at is not None:
@@ -72,10 +69,16 @@ def spans_by_device(table: pd.DataFrame) -> dict[tuple[int, int, int], list[Span
     return found
 
 
-def _outcome(row: dict[str, Any]) -> Outcome:
+def _derived_row(row: dict[str, Any], spans: list[Span]) -> dict[str, Any]:
+    """A row by its spans: it begins with the first at work, and finishes, if so, with the last."""
     grant = Grant(row["device"], row["share"], row["rho"], math.nan, math.nan)
-    finish_s = row.get("finish_s", math.nan)
-    return Outcome(grant, None, row["status"], received=False, trained=False, finish_s=finish_s)
+    start_s, finish_s = row.get("dispatched_s", math.nan), row.get("finish_s", math.nan)
+    if at_work := [span for span in spans if span.phase not in WAITING]:
+        start_s = min(span.start_s for span in at_work)
+        if math.isfinite(finish_s):
+            finish_s = max(span.end_s for span in at_work) - start_s
+    outcome = Outcome(grant, None, row["status"], False, False, finish_s)
+    return device_row(row["round"], outcome, spans) | {"dispatched_s": start_s}
 
 
 def check_rounds(tables: Tables) -> CheckResult:

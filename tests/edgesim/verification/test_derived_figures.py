@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from edgesim.verification.check_result import FAILED, PASSED
-from edgesim.verification.derived_figures import check_rounds
+from edgesim.verification.derived_figures import check_device_rounds, check_rounds
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,21 @@ def test_counts_and_staleness_of_a_round_are_those_of_its_jobs(column, value):
     tables["rounds"][column] = value
     found = check_rounds(tables)
     assert found.outcome == FAILED and f"{column} is {value}" in found.detail
+
+
+@pytest.mark.parametrize("column", ["finish_s", "dispatched_s"])
+def test_a_job_begins_with_its_first_span_and_finishes_with_its_last(column):
+    """The device waits, works from 1 to 3 s, is repaired, begins again at 3.5 s, ends at 6 s."""
+    starts_s = [0.0, 1.0, 1.0, 3.0, 3.5, 3.5, 5.0, 6.0]
+    phases = ["idle", "download", "train", "repair", "download", "train", "upload", "idle"]
+    spans = {"round": 0, "device": 0, "phase": phases, "start_s": starts_s}
+    spans |= {"end_s": [1.0, 1.0, 3.0, 3.5, 3.5, 5.0, 6.0, 7.0], "bits": 0.0, "energy_j": 0.0}
+    row = {"round": 0, "device": 0, "status": "arrived", "share": 1.0, "rho": 0.0, "job": 4}
+    tables = {
+        "spans": pd.DataFrame(spans | {"job": [-1, 4, 4, -1, 4, 4, 4, -1]}),
+        "device_rounds": pd.DataFrame([row | {"finish_s": 5.0, "dispatched_s": 1.0}]),
+    }
+    assert check_device_rounds(tables).outcome == PASSED
+    tables["device_rounds"][column] *= 1.01
+    found = check_device_rounds(tables)
+    assert found.outcome == FAILED and f"{column} is " in found.detail
