@@ -21,6 +21,7 @@ from fl.regular_files import read_regular
 
 COLUMNS = ["device", "start_s", "end_s"]
 SHORTEST_S = 1e-9  # shorter ones are lost when times are added
+LATEST_S = 1e50  # as of the times of a scenario
 MAX_BYTES, MAX_LINES = 400 * 2**20, 5_000_000
 Intervals = list[list[tuple[float, float]]]  # of every device (start_s, end_s), in order
 
@@ -95,6 +96,9 @@ def read_row(row: list[str], line: int, devices: int, period_s: float) -> tuple[
     if not 0.0 <= start_s < end_s:  # also where one is nan
         problem = f"goes from {row[1].strip()[:20]} to {row[2].strip()[:20]} s in line {line}"
         raise PresenceFileError(f"{problem}; the end lies behind the start, and neither before 0")
+    if max(t for t in (start_s, end_s) if math.isfinite(t)) > LATEST_S:
+        problem = f"goes from {start_s:g} to {end_s:g} s in line {line}"
+        raise PresenceFileError(f"{problem}; times are at most {LATEST_S:g} s, or inf at the end")
     if end_s - start_s < SHORTEST_S:
         problem = f"goes from {start_s:g} to {end_s:g} s in line {line}"
         raise PresenceFileError(f"{problem}; an interval lasts at least {SHORTEST_S:g} s")

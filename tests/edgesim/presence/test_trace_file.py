@@ -85,6 +85,15 @@ def test_a_mistake_is_one_sentence_with_its_line(tmp_path, lines, part):
         read_intervals(path, 2, 30.0)
 
 
+@pytest.mark.parametrize("times", ["1e300,2e300", "0,1e51", "1e51,inf"])
+def test_times_that_no_table_of_a_run_may_hold_are_refused(tmp_path, times):
+    """A server that waits for 1e300 s wrote rounds.csv with a time that no reader takes."""
+    path = tmp_path / "there.csv"
+    path.write_text(f"{HEAD}0,0,1\n1,{times}\n")
+    with pytest.raises(PresenceFileError, match=r"s in line 3; times are at most 1e\+50 s"):
+        read_intervals(path, 2)
+
+
 def test_other_heads_and_files_that_are_none(tmp_path):
     path = tmp_path / "there.csv"
     path.write_text("start,end\n")
