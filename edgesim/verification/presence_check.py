@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from edgesim.errors import EdgesimError, ResultsError, counted
 from edgesim.extensions.device_presence import find_absences
@@ -55,16 +58,20 @@ def check_presence(folder: Path, tables: dict[str, pd.DataFrame]) -> list[CheckR
         if at is not None:
             problem = f"{column} is {found[column][at]}, and drawn again {values[at]}"
             return [CheckResult(PRESENCE, FAILED, f"interval {at}: {problem}")]
-    return [check_spans(found, tables["spans"])]
+    parts = absences.presence.parts if absences else []
+    devices = {k for part in parts for k in np.flatnonzero(part.member >= 0).tolist()}
+    return [check_spans(found, tables["spans"], devices)]
 
 
-def check_spans(presence: pd.DataFrame, spans: pd.DataFrame) -> CheckResult:
+def check_spans(
+    presence: pd.DataFrame, spans: pd.DataFrame, devices: Collection[int]
+) -> CheckResult:
     """Every span of a device that comes and goes lies in one of its intervals."""
     starts, ends = defaultdict(list), defaultdict(list)
     for k, start_s, end_s in zip(*(presence[name] for name in presence), strict=True):
         starts[k].append(start_s)
         ends[k].append(end_s)
-    for row in spans[spans["device"].isin(starts.keys())].to_dict("records"):
+    for row in spans[spans["device"].isin(devices)].to_dict("records"):
         k, slack_s = row["device"], TOLERANCE * (1.0 + row["end_s"])
         at = bisect_right(starts[k], row["start_s"] + slack_s) - 1
         if at < 0 or row["end_s"] > ends[k][at] + slack_s:
