@@ -39,7 +39,7 @@ def _devices(a: Solution) -> list[str]:
     unsent = on_time & most & (a.rho == 1) & (p.bits_fixed == 0)
     between = on_time & ~least & ~most
     altogether = "pruned altogether: nothing is sent"
-    if np.isfinite(a.multiplier):
+    if np.isfinite(a.multiplier) and _claims(a):
         altogether += ", the band is worth more to others"
     silent = "nothing to send: pruned until the deadline is met, time alone binds"
     return _sentences(
@@ -108,6 +108,8 @@ def _band(a: Solution) -> str:
         return f"Of the band {100 * (1 - used):.3g} % is idle{why}."
     if not np.isfinite(price):
         return "The band is full; this method puts no price on it."
+    if not _claims(a):
+        return f"The band is full; its price is {price:.4g}, says {a.method}."
     if a.method == "levels" or np.isnan(a.certificate.gap):
         steps = "a little more may lower nothing: blocks and levels are whole"
         return f"The band is full; its price is {price:.4g}, but {steps}."
@@ -120,6 +122,11 @@ def _band(a: Solution) -> str:
         f"The band is full; its price is {price:.4g}{unit}: "
         f"1 % more would lower {what} by {price / 100:.3g}{unit}."
     )
+
+
+def _claims(a: Solution) -> bool:
+    """Is anything known of how good the answer is? Of a user's own allocator there is not."""
+    return not np.isnan(a.certificate.dual)
 
 
 def _proof(a: Solution) -> str:

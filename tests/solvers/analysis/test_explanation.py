@@ -150,3 +150,18 @@ def test_of_your_own_allocator_no_reason_is_said_that_is_not_known():
         "Device 2: pruned altogether: nothing is sent.",
         "Devices 0, 3: pruned more than the deadline asks for with this share.",
     ]
+
+
+def test_of_a_price_that_your_own_allocator_gives_nothing_is_promised():
+    """It has no blocks or levels, and may leave half of the band idle that device 0 could use."""
+    p = PruningProblem(1e6, 4e-3, 20e-3, [4e7, 6e7])
+
+    def own(p):
+        return allocate(p)
+
+    def idle(p):
+        return replace(allocate(p), share=np.array([0.0, 0.5]), rho=np.array([1.0, 0.6]))
+
+    words = allocate(p, own).explain()
+    assert f"The band is full; its price is {allocate(p).multiplier:.4g}, says own.\n" in words
+    assert "Device 0: pruned altogether: nothing is sent.\n" in allocate(p, idle).explain()
