@@ -19,7 +19,7 @@ from solvers.allocators.paper_formula import printed
 from solvers.allocators.proportional import proportional
 from solvers.analysis.explanation import explain
 from solvers.analysis.sensitivity import Sensitivity, is_differentiable, sensitivity
-from solvers.arrays import Array
+from solvers.arrays import Array, numbers
 from solvers.cvxpy_reference.latency_and_energy_methods import convex_energy, convex_latency
 from solvers.cvxpy_reference.pruning_methods import convex, convex_alpha_fair, convex_fair
 from solvers.min_energy.allocator import energy
@@ -242,12 +242,15 @@ def _chosen(problem: PruningProblem, values: Any, kind: str, name: str) -> Array
     """Clocks or powers [K] of a user's own allocator; None where it chooses none."""
     if values is None:
         return None
-    chosen: Array = np.asarray(values, dtype=float)
+    try:
+        chosen = numbers(kind, values)
+    except ValueError:  # text, or complex numbers
+        chosen = np.array(np.nan)
     is_clock = kind == "cpu_hz"  # of 0 Hz no work ends; who sends nothing has no power
     good = np.isfinite(chosen) & ((chosen > 0) if is_clock else (chosen >= 0))
     if chosen.shape != (problem.num_devices,) or not good.all():
         raise InvalidAllocationError(
-            f"{name} returned {kind} {chosen!r:.60}; give {problem.num_devices} finite numbers "
+            f"{name} returned {kind} {values!r:.60}; give {problem.num_devices} finite numbers "
             f"{'above 0' if is_clock else 'that are not negative'}."
         )
     if problem.energy is not None:

@@ -195,6 +195,8 @@ def test_own_allocator_keeps_its_clocks_and_powers():
     [
         ({"cpu_hz": np.array([1e9, 3e9])}, "cpu_hz with 3e\\+09 for device 1, above its 2e\\+09"),
         ({"power_w": np.array([0.3, 0.2])}, "power_w with 0.3 for device 0, above its 0.2"),
+        ({"cpu_hz": "fast"}, "returned cpu_hz 'fast'; give 2 finite numbers above 0"),
+        ({"power_w": np.array([0.1, 0.1j])}, "returned power_w array.*; give 2 finite numbers"),
     ],
 )
 def test_own_allocator_has_no_more_clock_or_power_than_the_devices(more, words):
