@@ -1,5 +1,8 @@
 """`learning.selection`: by name, from a file of the user's, and one sentence per mistake."""
 
+from functools import partial
+
+import numpy as np
 import pytest
 
 from edgesim.errors import EdgesimError, ScenarioError
@@ -128,6 +131,14 @@ def test_turns_move_on_by_jobs_where_they_overlap(tmp_path, clock):
 def test_from_a_file(chosen):
     assert chosen("./select.py:last") == [[2], [2]]
     assert chosen("./select.py:shuffled") == chosen("./select.py:shuffled")
+
+
+def test_numpy_may_have_another_generator(chosen, request):
+    request.addfinalizer(partial(np.random.set_bit_generator, np.random.get_bit_generator()))
+    np.random.set_bit_generator(np.random.Philox(0))
+    assert chosen("./select.py:last") == [[2], [2]]
+    with pytest.raises(ScenarioError, match="which draws random numbers of numpy or"):
+        chosen("./select.py:of_numpy")
 
 
 @pytest.mark.parametrize(
