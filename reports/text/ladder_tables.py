@@ -21,7 +21,7 @@ from reports.run_data.ladder import (
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import ENERGY, LATENCY, RHO
 from reports.run_data.statistics.run_totals import rho_mean, share_of_selected
-from reports.run_data.statistics.seed_intervals import estimate, seed_mean
+from reports.run_data.statistics.seed_intervals import comparable_estimate, seed_mean
 from reports.styling.number_formats import decimals, percent_of_rare, significant
 from reports.styling.table_formats import Column, Table
 from reports.text.number_text import interval_text, seed_counts
@@ -71,11 +71,11 @@ def _row(scheme: Scheme, time_s: float) -> tuple[Any, ...]:
     late, latency, rho, energy, accuracy = (
         (found.mean, found.half)
         for found in (
-            estimate(scheme, partial(share_of_selected, column="late")),
-            estimate(scheme, LATENCY.of),
-            estimate(scheme, rho_mean),
-            estimate(scheme, ENERGY.of),
-            estimate(scheme, partial(accuracy_at, time_s=time_s)),
+            comparable_estimate(scheme, partial(share_of_selected, column="late")),
+            comparable_estimate(scheme, LATENCY.of),
+            comparable_estimate(scheme, rho_mean),
+            comparable_estimate(scheme, ENERGY.of),
+            comparable_estimate(scheme, partial(accuracy_at, time_s=time_s)),
         )
     )
     promise = float(np.mean(known)) if known else None

@@ -54,6 +54,15 @@ def test_rungs_stand_in_their_order_with_every_scheme(played):
     assert orders.rows[0] == ("latency", "a < b", "nothing")
 
 
+def test_an_accuracy_that_a_seed_lacks_by_then_has_no_interval(played):
+    """Seed 3 has played no evaluated round after 4 x 0.01 s."""
+    rungs = (played(rung, "a", (0.01, 0.011, 0.012, 0.05)) for rung in ("paper", "cell"))
+    results, _ = ladder_tables(list(rungs))
+    assert cell(results, 0, "accuracy_at_time") > 0
+    assert math.isnan(cell(results, 0, "accuracy_at_time_ci95"))
+    assert cell(results, 0, "mean_latency_s_ci95") > 0
+
+
 def test_accuracy_at_a_time_is_the_last_one_measured(played):
     run = played("paper", "a", (0.01,), accuracy=(NAN, 0.5, 0.6, 0.9)).first
     times = (0.015, 0.02, 0.0299, 0.03, 1.0)
