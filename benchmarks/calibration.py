@@ -142,7 +142,7 @@ def scenario_of(case: Case) -> Scenario:
         f"network.carrier.frequency={case.frequency}",
         f"devices.0={{count: {DEVICES}, {one}}}",
     ]
-    return load(SCENARIO, changes)
+    return load(SCENARIO, ["~schemes", *changes])
 
 
 def drop(case: Case, seed: int) -> Drop:
