@@ -43,6 +43,7 @@ check: $(VENV)/.installed  ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks  # apart: reports.py there has the name of a package
 
 docs: $(VENV)/.docs  ## the documentation with the API reference as a site, in site/
 	NO_MKDOCS_2_WARNING=1 PATH="$(abspath $(BIN)):$$PATH" $(BIN)/mkdocs build

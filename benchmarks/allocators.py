@@ -96,11 +96,11 @@ def costs(most: int) -> None:
         for noise in ("power", "density", "hull") if method == "kkt" else ("power", "density"):
             medians = []
             for devices in sizes[:-1]:
-                times = [
+                spent_s = [
                     timed(method, fresh(method, devices, i, noise))[0]
                     for i in range(repeats(devices))
                 ]
-                medians.append(float(np.median(times)))
+                medians.append(float(np.median(spent_s)))
             last_s, gib = alone(method, sizes[-1], noise)
             times = "".join(f"{1e3 * s:12.4g}" for s in (*medians, last_s))
             print(f"{method:10}{noise:9}{times}{gib:10.2f}", flush=True)
@@ -150,11 +150,11 @@ def compare(method: str, noise: str, devices: int) -> None:
         theirs += [spent_s for spent_s, _ in slow]
         apart += [abs(a - b) / max(a, 1e-300) for (_, a), (_, b) in zip(fast, slow, strict=True)]
     refused, count = int(np.isnan(apart).sum()), len(apart)
-    fast, slow = 1e3 * float(np.median(ours)), 1e3 * float(np.median(theirs))
+    ours_ms, theirs_ms = 1e3 * float(np.median(ours)), 1e3 * float(np.median(theirs))
     worst = np.nan if np.isnan(apart).all() else np.nanmax(apart)
     print(
-        f"{method:10}{noise:9}{devices:9}{fast:10.3f}{slow:10.1f}"
-        f"{slow / fast:8.0f}{worst:10.1e}{refused:5} of {count}"
+        f"{method:10}{noise:9}{devices:9}{ours_ms:10.3f}{theirs_ms:10.1f}"
+        f"{theirs_ms / ours_ms:8.0f}{worst:10.1e}{refused:5} of {count}"
     )
 
 

@@ -31,8 +31,9 @@ from cohorts.settings import LR, SETTINGS, UNSTACKED, Setting, flops_of_round, j
 from cohorts.timing import Apart, measure, plain_contender
 from machine import PRODUCT, peaks
 
-from fl import executors, methods
+from fl import methods
 from fl.contracts import Grant, View
+from fl.executors.executor_choice import choose
 from fl.executors.one_by_one import OneByOne
 from fl.masks import unit_masks as masks
 from fl.method_base.method import bind
@@ -55,7 +56,7 @@ def table(
         f"\n({name}) {setting.name}: {setting.participants} of {setting.devices} devices, {flops / 1e9:.3g} GFLOP"  # noqa: E501
     )
     print(
-        f"  auto is: {executors.choose(task).name}; at least {setting.target}x the plain loop is to be reached"  # noqa: E501
+        f"  auto is: {choose(task).name}; at least {setting.target}x the plain loop is to be reached"  # noqa: E501
     )
     print(
         f"  {'':10}{'ratio':>8}{'by CPU':>8}{'updates/s':>12}{'CPU ms':>9}{'GFLOP/s':>10}{'of peak':>9}"  # noqa: E501

@@ -17,9 +17,13 @@ from fl.task import LearningTask
 from fl.training.local_sgd import samples
 
 
-class LstmLayer(nn.LSTM):
+class LstmLayer(nn.Module):
+    def __init__(self, inputs: int, size: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, size, batch_first=True)
+
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x)[0]
+        return self.lstm(x)[0]
 
 
 class LastStep(nn.Module):
@@ -68,7 +72,7 @@ def module_of(architecture: Architecture) -> nn.Sequential:
         elif isinstance(layer, Embedding):
             made.append(nn.Embedding(layer.symbols, layer.size))
         elif isinstance(layer, Lstm):
-            made.append(LstmLayer(layer.inputs, layer.size, batch_first=True))
+            made.append(LstmLayer(layer.inputs, layer.size))
         elif isinstance(layer, Residual):
             made.append(BasicBlock(layer))
         elif isinstance(layer, Norm):

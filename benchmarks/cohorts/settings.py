@@ -62,8 +62,8 @@ def task_of(setting: Setting, device: str) -> LearningTask:
     """
     rng, size = np.random.default_rng(0), min(setting.steps * setting.batch, 600)
     shape, classes = (setting.devices * size, *setting.model.input_shape), setting.model.classes
-    x = rng.random(shape, dtype=np.float32) if len(shape) != 2 or setting.model is TINY else None
-    x = rng.integers(0, classes, shape) if x is None else x
+    text = len(shape) == 2 and setting.model is not TINY
+    x = rng.integers(0, classes, shape) if text else rng.random(shape, dtype=np.float32)
     y = rng.integers(0, classes, len(x))
     held = np.split(np.arange(len(x)), setting.devices)
     data = Federated(
@@ -87,4 +87,4 @@ def jobs_of(task: LearningTask, setting: Setting, turn: int) -> list[Job]:
 
 
 def flops_of_round(jobs: Sequence[Job]) -> float:
-    return sum(float(stage.work.flops) for job in jobs for stage in job.stages)
+    return sum(float(stage.work.flops) for job in jobs for stage in job.stages or ())

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from cohorts.plain_loop import flat, module_of, plain_loop
 from cohorts.settings import Setting, jobs_of
-from fl import executors
 from fl.contracts import Job
 from fl.executors.batched import Batched
+from fl.executors.deferred_training import Executor
+from fl.executors.executor_choice import choose
 from fl.executors.one_by_one import OneByOne
 from fl.task import LearningTask
 from fl.worker_threads import available_cores as cores
@@ -87,16 +88,20 @@ def contenders(
     task: LearningTask, skip: Sequence[str], workers: int
 ) -> dict[str, Callable[[Sequence[Job]], list[Tensor]]]:
     """Name -> a function of the jobs of a round that gives the trained models."""
-    made = {"resident": OneByOne(task), "batched": Batched(task), "auto": executors.choose(task)}
+    made: dict[str, Executor] = {
+        "resident": OneByOne(task),
+        "batched": Batched(task),
+        "auto": choose(task),
+    }
     if task.device == "cpu":
         made["pool"] = OneByOne(task, cores())
     if workers:
-        made["dask"] = executors.choose(task, "dask", workers)
-    return {
-        name: lambda jobs, executor=executor: [one.w for one in executor.run(jobs)]
-        for name, executor in made.items()
-        if name not in skip
-    }
+        made["dask"] = choose(task, "dask", workers)
+    return {name: partial(trained, one) for name, one in made.items() if name not in skip}
+
+
+def trained(executor: Executor, jobs: Sequence[Job]) -> list[Tensor]:
+    return [one.w for one in executor.run(jobs)]
 
 
 def measure(

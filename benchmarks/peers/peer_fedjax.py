@@ -20,8 +20,8 @@ import jax
 import numpy as np
 
 WORK = json.loads(sys.argv[1])
-*CHANNELS, HEIGHT, WIDTH = 1, *WORK["input"]
-SHAPE = (HEIGHT, WIDTH, CHANNELS[-1]) if len(WORK["input"]) == 3 else tuple(WORK["input"])
+INPUT: list[int] = WORK["input"]
+SHAPE = (*INPUT[1:], INPUT[0]) if len(INPUT) == 3 else tuple(INPUT)
 
 
 def forward(batch: dict) -> jax.Array:

@@ -11,6 +11,7 @@ Ray's workers, is left out. Neither edgesim nor anything else of this repository
 import json
 import sys
 import time
+from collections.abc import Callable
 
 import torch
 from flwr.client import ClientApp, NumPyClient
@@ -28,7 +29,7 @@ BEGAN: list[float] = []
 
 def model() -> nn.Sequential:
     """conv [in, out, side, padding, bias] | linear [in, out, bias] | pool | relu | flatten."""
-    made = {
+    made: dict[str, Callable[..., nn.Module]] = {
         "conv": lambda i, o, side, padding, bias: nn.Conv2d(i, o, side, padding=padding, bias=bias),
         "linear": lambda i, o, bias: nn.Linear(i, o, bias=bias),
         "pool": lambda: nn.MaxPool2d(2),

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from itertools import pairwise
 
 WORK = json.loads(sys.argv[1])
@@ -66,7 +67,7 @@ class Net(nn.Sequential):
     """
 
     def __init__(self) -> None:
-        made = {
+        made: dict[str, Callable[..., nn.Module]] = {
             "conv": lambda i, o, side, padding, bias: nn.Conv2d(
                 i, o, side, padding=padding, bias=bias
             ),
