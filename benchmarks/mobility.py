@@ -49,7 +49,7 @@ def main() -> None:
     given = parser.parse_args()
     scenario = ROOT / "scenarios" / "urban-macro.yaml"
     for refresh in ([], ["network.channel.refresh=100 ms"]):
-        changes = [MOVING.format(count=given.devices), *refresh]
+        changes = ["~schemes", MOVING.format(count=given.devices), *refresh]
         channel = set_up(load(scenario, changes)).channel
         assert isinstance(channel, MovingChannel)
         if not refresh:

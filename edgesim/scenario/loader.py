@@ -24,7 +24,7 @@ from edgesim.scenario.documents.scalars import write_text
 from edgesim.scenario.overrides import (
     Override,
     all_schemes,
-    parse_override,
+    parse_overrides,
     resolve,
     scheme_labels,
 )
@@ -164,8 +164,7 @@ def load(
         problem = f"{type(path).__name__} is no path; give that of a scenario file, and changes of"
         raise ScenarioError(f"{problem} it as overrides, key=value")
     document, folder = read_with_base(Path(path))
-    texts = [overrides] if isinstance(overrides, str) else map(str, overrides)
-    changes = list(map(parse_override, texts))
+    changes = parse_overrides(overrides)
     labels = scheme_labels(document, changes)
     if label is None and labels != [None]:
         known = ", ".join(map(str, labels))
@@ -175,12 +174,14 @@ def load(
     return scheme_of_document(document, changes, folder, label)
 
 
-def expand(path: str | Path, overrides: Sequence[str] = ()) -> list[tuple[str | None, Scenario]]:
+def expand(
+    path: str | Path, overrides: str | Sequence[str] = ()
+) -> list[tuple[str | None, Scenario]]:
     """All schemes of a file as (label, scenario), in its order; arguments and errors as `load`.
 
     A file without schemes is one scheme, whose label is the file's own, or None.
     """
-    changes = list(map(parse_override, overrides))
+    changes = parse_overrides(overrides)
     document, folder = read_with_base(Path(path))
     schemes = [validated(Scenario, each, folder) for each in all_schemes(document, changes)]
     return [(scenario.scheme, scenario) for scenario in schemes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
@@ -33,6 +33,21 @@ class Override(NamedTuple):
     @property
     def removes(self) -> bool:
         return self.value.tree is REMOVED
+
+
+def parse_overrides(given: str | Iterable[str]) -> list[Override]:
+    """``key=value`` texts, or one.
+
+    Raises:
+        ScenarioError: they are neither, or one of them is no override.
+    """
+    texts = [given] if isinstance(given, str) else given
+    if isinstance(texts, Mapping) or not isinstance(texts, Iterable):
+        problem = f"{type(given).__name__} is no list of overrides"
+        raise ScenarioError(
+            f'{COMMAND_LINE}: {problem}; write key=value texts, as in ["rounds=10"]'
+        )
+    return [parse_override(str(text)) for text in texts]
 
 
 def parse_override(text: str, place: str = COMMAND_LINE) -> Override:

@@ -4,6 +4,7 @@ import pytest
 
 from edgesim import load
 from edgesim.errors import ScenarioError
+from edgesim.scenario.loader import expand
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n"
@@ -93,3 +94,18 @@ def test_what_is_no_path(given):
 def test_overrides_that_are_no_texts(path):
     with pytest.raises(ScenarioError, match=r'"\(.rounds., 2\)" is not an override; write key=va'):
         load(path, [("rounds", 2)])
+
+
+@pytest.mark.parametrize("given", [None, 5, {"rounds": 2}])
+@pytest.mark.parametrize("read", [load, expand])
+def test_what_is_no_list_of_overrides(path, read, given):
+    with pytest.raises(ScenarioError) as refused:
+        read(path, given)
+    kind = type(given).__name__
+    assert str(refused.value) == (
+        f'command line: {kind} is no list of overrides; write key=value texts, as in ["rounds=10"]'
+    )
+
+
+def test_one_override_is_a_text(path):
+    assert load(path, "rounds=7").rounds == expand(path, "rounds=7")[0][1].rounds == 7
