@@ -16,6 +16,7 @@ from fl.models.architectures import Architecture
 from fl.models.dense_submodel import dense_submodel
 from fl.models.memory_format import fastest_memory_format
 from fl.task import LearningTask
+from fl.training.phase_hooks import with_named_failures
 from fl.training.training_step import flat_step, tensor_step
 from fl.worker_threads import raise_if_stopped
 
@@ -37,7 +38,7 @@ def run(task: LearningTask, job: Job) -> Trained:
     done: list[Tensor] = []
     model = task.architecture.in_training(dropout_seeds(task, job))
     mask, statistics = None, PhaseStatistics()
-    for phase in job.phases:
+    for phase in map(with_named_failures, job.phases):
         start, mask, submodel = values_of(phase, done)
         w = start.clone()
         effective = effective_weights(task, phase, job)

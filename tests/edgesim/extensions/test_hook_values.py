@@ -161,6 +161,26 @@ def test_a_function_of_a_phase_with_other_arguments(tmp_path, code, name):
     )
 
 
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (
+            "project=torch.clamp_",
+            "project of Phase, raised RuntimeError: torch.clamp: At least one of 'min' or 'max' "
+            "must not be None; it gets w [P], and the velocity [P] or None",
+        ),
+        ("penalty=torch.relu_", "penalty of Phase, raised RuntimeError: a leaf Variable that"),
+        ("collect=torch.det", "collect of Phase, raised RuntimeError: linalg.det: The input"),
+        ("criterion=torch.add", "criterion of Phase, raised RuntimeError: The size of tensor"),
+        ("criterion=torch.nn.MSELoss()", "criterion of Phase, raised RuntimeError: The size of"),
+    ],
+)
+def test_a_function_of_torch_that_fails_is_named(tmp_path, code, sentence):
+    result = run(tmp_path, PHASE.format(code))
+    assert result.exit_code == 2, result.output
+    assert f"learning.method.name names a method whose local_update, {sentence}" in result.output
+
+
 def test_measures_may_be_numbers_of_any_library(tmp_path):
     numbers = "{'norm': state.w.norm(), 'size': self.everything.sum(), 'round': state.g}"
     result = run(tmp_path, f"measures(self, state): return {numbers}")
