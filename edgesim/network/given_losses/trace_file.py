@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from edgesim.errors import RELATIVE, RunError, counted
+from edgesim.network.given_losses.varying_channel import seem_linear_gains
 from edgesim.scenario.units import UnitError, parse
 from fl.contracts import Array
 from fl.regular_files import read_regular
@@ -184,7 +185,10 @@ def check_times(times_s: Array, written: WrittenNumbers) -> None:
 
 
 def check_values(values: Array, kind: str, written: WrittenNumbers) -> None:
-    """Rates are finite and not negative, losses not negative; inf dB is no connection."""
+    """Rates are finite and not negative, losses not negative; inf dB is no connection.
+
+    Losses that all seem to be linear gains are refused, as those of a channel of the user's own.
+    """
     least = "a rate" if kind == RATE else "a path loss"
     bad = np.isnan(values) | (values < 0.0) | (np.isposinf(values) & (kind == RATE))
     if bad.any():
@@ -194,3 +198,5 @@ def check_values(values: Array, kind: str, written: WrittenNumbers) -> None:
             f"has {written.shown(row, k + 1)} for device {k} in line {written.line(row)}; "
             f"{least} is a number of at least 0{hint}"
         )
+    if kind == LOSS and (gains := seem_linear_gains(values)):
+        raise TraceFileError(f"has {gains}")

@@ -145,11 +145,18 @@ def checked_losses(given: Any, devices: int, key: tuple[str, ...], name: str) ->
         problem = f"is {name} gave {worst:g} dB for device {k}; a path loss is from 0 to "
         problem += f"{MOST_DB:g} dB, or inf where there is no connection{hint}"
         raise ScenarioKeyError(key, problem)
-    most = loss_db.max(initial=0.0, where=np.isfinite(loss_db))
-    if 0.0 < most < LEAST_DB:
-        problem = f"is {name} gave {most:g} dB at most; these seem to be linear gains"
-        raise ScenarioKeyError(key, f"{problem}, whose losses are -10 log10 of them")
+    if gains := seem_linear_gains(loss_db):
+        raise ScenarioKeyError(key, f"is {name} gave {gains}")
     return loss_db
+
+
+def seem_linear_gains(loss_db: Array) -> str:
+    """Why losses of any shape, dB, seem to be linear gains, as the end of a sentence; "": no."""
+    most = loss_db.max(initial=0.0, where=np.isfinite(loss_db))
+    if not 0.0 < most < LEAST_DB:
+        return ""
+    problem = f"{most:g} dB at most; these seem to be linear gains"
+    return f"{problem}, whose losses are -10 log10 of them"
 
 
 def make_varying_channel(

@@ -33,6 +33,11 @@ def test_units_are_those_of_the_head(trace):
     assert trace("\ufefft [s],x [dB]\r\n0,inf\r\n", 1).kind == "loss"
 
 
+@pytest.mark.parametrize("lines", ["0,0,0", "0,0,inf", "0,1e-9,2e-9\n1,0,1e-3", "0,1e-9,100"])
+def test_losses_of_which_one_is_none_of_a_linear_gain(trace, lines):
+    assert trace(f"t [s],a [dB],b [dB]\n{lines}\n").kind == "loss"
+
+
 HEAD = "time [s],device 0 [Mbit/s]"
 
 
@@ -58,6 +63,10 @@ HEAD = "time [s],device 0 [Mbit/s]"
         ("t [ms],a [dB],b [dB]\n0,1,2\n\n9,1,2\n8,1,2\n", "goes from 9 ms to 8 ms in line 5;"),
         ("t [s],a [dB],b [dB]\n0,1,2\nnan,1,2\n", "has a time that is no number in line 3"),
         ("t [s],a [bit/s],b [Mbit/s]\n0,1,-10\n", "has -10 Mbit/s for device 1 in line 2; a rate"),
+        (
+            "t [s],a [dB],b [dB]\n0,1e-10,inf\n1,0,3e-9\n",
+            "has 3e-09 dB at most; these seem to be linear gains, whose losses are -10 log10 of",
+        ),
         ("t [s],a [dB],b [dB]\n0,-95,2\n", "it seems to hold gains, whose sign is the other one"),
         ("t [s],a [bit/s],b [bit/s]\n0,1,nan\n", "nan bit/s for device 1 in line 2; a rate is"),
         ("t [s],a [dB],b [dB]\n0,1,2\n#1,1,2\n", 'has "#1" in line 3, column 1'),
