@@ -28,7 +28,7 @@ def with_named_failures(phase: Phase) -> Phase:
     What fails in lines of the user's own, or in a call that Python refuses, is named by its line.
     """
     hooks = {name: getattr(phase, name) for name in ARGUMENTS}
-    named = {
+    named: dict[str, Any] = {
         name: _named(name, hook)
         for name, hook in hooks.items()
         if hook is not None and not hasattr(hook, "__code__")
