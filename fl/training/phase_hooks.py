@@ -41,7 +41,7 @@ def _named(name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any) -> Any:
         try:
             return hook(*given)
-        except (RuntimeError, TypeError) as error:
+        except Exception as error:
             if is_out_of_memory(error) or _has_a_line(error):
                 raise
             text = (str(error).splitlines() or ["no message"])[0].rstrip(".")

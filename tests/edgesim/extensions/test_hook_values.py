@@ -172,7 +172,7 @@ def test_a_function_of_a_phase_with_other_arguments(tmp_path, code, name):
         ("penalty=torch.relu_", "penalty of Phase, raised RuntimeError: a leaf Variable that"),
         ("collect=torch.det", "collect of Phase, raised RuntimeError: linalg.det: The input"),
         ("criterion=torch.add", "criterion of Phase, raised RuntimeError: The size of tensor"),
-        ("criterion=torch.nn.MSELoss()", "criterion of Phase, raised RuntimeError: The size of"),
+        ("criterion=torch.nn.BCELoss()", "criterion of Phase, raised ValueError: Using a target"),
     ],
 )
 def test_a_function_of_torch_that_fails_is_named(tmp_path, code, sentence):
