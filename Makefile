@@ -103,5 +103,5 @@ paper-controls: $(VENV)/.installed  ## the papers' tables under other readings o
 	$(BIN)/edgesim sweep scenarios/alpha-fair.yaml $(FASHION) evaluate.every=5 \
 	  learning.method.personal_lr=0.01 learning.method.global_lr=0.01 --seeds 0-4 --out $(CONTROLS)/alpha
 
-clean:
-	rm -rf $(VENV) $(VENV)-lowest runs build *.egg-info
+clean:  ## what was installed, built and made by `make demo`; other runs stay
+	rm -rf $(VENV) $(VENV)-lowest runs/make-demo build site *.egg-info

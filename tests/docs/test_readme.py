@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -191,3 +192,13 @@ def test_the_site_is_built_with_its_warnings():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (build,) = re.findall(r"mkdocs build.*", makefile)
     assert "quiet" not in build and "\nstrict: true" in (ROOT / "mkdocs.yml").read_text()
+
+
+def test_make_clean_leaves_the_runs_of_the_user(tmp_path):
+    for folder in ("runs/mine", "runs/make-demo", "site"):
+        (tmp_path / folder).mkdir(parents=True)
+    subprocess.run(["make", "-s", "-f", ROOT / "Makefile", "clean"], cwd=tmp_path, check=True)
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == [
+        "runs",
+        "runs/mine",
+    ]
