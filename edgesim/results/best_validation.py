@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -158,17 +158,30 @@ def chosen_scenario(
             problem = f"the sweep replaced {key}, which no file over {source} can"
             cure = "write it there and sweep again, which runs no point twice"
             raise ResultsError(f"{problem}; {cure}.")
-    choices = [_with_changes(choice, changes) for choice in choices]
+    choices = [
+        _with_changes(choice, changes, whole.tree.get("schemes") or {}) for choice in choices
+    ]
     text = overlay(choices, base, of_schemes, _own_blocks(whole, document))
     _check(choices, document, text)
     return text
 
 
-def _with_changes(choice: Choice, changes: Mapping[str, str]) -> Choice:
-    """The best candidate alone, with what was changed for all; nothing is held out any more."""
+def _with_changes(choice: Choice, changes: Mapping[str, str], labels: Iterable[str]) -> Choice:
+    """The best candidate alone, with what was changed for all; nothing is held out any more.
+
+    Args:
+        choice: for a scheme.
+        changes: see `chosen_scenario`.
+        labels: of the file's schemes, whose own keys are left out where, as v1.5 beside v1, they
+            begin as those of this scheme.
+    """
     own, best = f"schemes.{choice.label}.", choice.best
+    others = tuple(f"schemes.{label}." for label in labels if label.startswith(f"{choice.label}."))
     kept = {key: text for key, text in changes.items() if key.removeprefix(own) != VALIDATION}
-    return replace(choice, candidates=(replace(best, values=kept | best.values),))
+    values = {
+        key: text for key, text in (kept | best.values).items() if not f"{key}.".startswith(others)
+    }
+    return replace(choice, candidates=(replace(best, values=values),))
 
 
 def _own_blocks(whole: Document, base: Document) -> dict[str, dict[str, Any]]:

@@ -171,3 +171,18 @@ def test_a_value_that_was_swept_within_a_scheme_is_chosen_in_it(methods):
     swept = {f"schemes.b.{LR}": "0.3"}
     found = methods({"a": swept, "b": swept}, schemes)
     assert found["b"][1]["lr"] == 0.3 and found["a"][1].get("lr") != 0.3
+
+
+def test_a_key_of_a_scheme_is_not_one_of_another_whose_label_begins_it(methods, tmp_path):
+    """The keys of v1.5 were read as keys 5.rounds of v1."""
+    methods({"v1": {}}, "schemes: {v1: {}, v1.5: {}}\n")
+    linked = f"schemes.v1.5.evaluate.every:{LR}=2:0.1,3:0.2"
+    plan = plan_sweep(tmp_path / "tiny.yaml", ("schemes.v1.5.rounds=7", linked))
+    choices = [Choice(p.label, (Candidate(p.values, 0.5, 1),)) for p in plan.points[2:]]
+    text = chosen_scenario(choices, plan.source, tmp_path, True, plan.changes)
+    (tmp_path / "chosen.yaml").write_text(text)
+    found = dict(expand(tmp_path / "chosen.yaml"))
+    assert {label: (each.rounds, each.evaluate.every) for label, each in found.items()} == {
+        point.label: (point.scenario.rounds, point.scenario.evaluate.every)
+        for point in plan.points[2:]
+    }
