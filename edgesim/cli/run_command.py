@@ -64,9 +64,9 @@ def run(
             _refuse_changed_point(run_folder, overrides)
         scenario = scenario_file(scenario)
         several = _seeds(seed, seeds)
-        schemes = [_schemes(scenario, overrides, each) for each in several or (seed,)]
-        many = len(schemes[0]) > 1
-        chosen = [pair for each in schemes for pair in _chosen(each, only, scenario)]
+        schemes = [_schemes(scenario, overrides, each, only) for each in several or (seed,)]
+        many = schemes[0][1]
+        chosen = [pair for each, _ in schemes for pair in each]
         from edgesim.cli.run_progress import RunProgress, print_runs
         from edgesim.records.folder_names import default_folder, folder_for_seed
         from edgesim.runs.run import prepare
@@ -120,7 +120,7 @@ def check(
     """Check a scenario and print what each device can reach in a round; runs nothing."""
     with exit_on_error():
         scenario = scenario_file(scenario)
-        chosen = _chosen(_schemes(scenario, overrides, seed), only, scenario)
+        chosen, _ = _schemes(scenario, overrides, seed, only)
         from edgesim.cli.console import print_line
         from edgesim.cli.feasibility_table import print_feasibility, print_legend
         from edgesim.runs.run import feasibility
@@ -162,11 +162,23 @@ def _refuse_changed_point(folder: Path, overrides: list[str] | None) -> None:
         raise ScenarioError(f"{folder} is a point of the sweep {sweep.name}; {cure}")
 
 
-def _schemes(path: Path, overrides: list[str] | None, seed: int | None) -> Schemes:
-    """All schemes of the file; --seed 3 is short for seed=3, so that the resolved file holds it."""
-    from edgesim.scenario.loader import expand
+def _schemes(
+    path: Path, overrides: list[str] | None, seed: int | None, only: list[str] | None
+) -> tuple[Schemes, bool]:
+    """The schemes of those labels in the order of the file, or all of them; has it several?
 
-    return expand(path, [*(overrides or ()), *([] if seed is None else [f"seed={seed}"])])
+    --seed 3 is short for seed=3, so that the resolved file holds it.
+    """
+    from edgesim.scenario.loader import expand, labels_in
+
+    changes = [*(overrides or ()), *([] if seed is None else [f"seed={seed}"])]
+    labels, chosen = labels_in(path, changes), expand(path, changes, only or ())
+    known = labels if labels != [None] else [name for name, _ in chosen]
+    for label in only or ():
+        if label not in known:
+            has = ", ".join(filter(None, known)) or "no schemes"
+            raise ScenarioError(f'{COMMAND_LINE}: {path} has no scheme "{label}"; it has {has}')
+    return chosen, len(labels) > 1
 
 
 def _seeds(seed: int | None, text: str | None) -> tuple[int, ...]:
@@ -178,16 +190,6 @@ def _seeds(seed: int | None, text: str | None) -> tuple[int, ...]:
     from edgesim.sweep.values import parse_seeds
 
     return parse_seeds(text)
-
-
-def _chosen(schemes: Schemes, only: Sequence[str] | None, path: Path) -> Schemes:
-    """The schemes of those labels in the order of the file, or all of them."""
-    labels = [name for name, _ in schemes if name]
-    for label in only or ():
-        if label not in labels:
-            known = ", ".join(labels) or "no schemes"
-            raise ScenarioError(f'{COMMAND_LINE}: {path} has no scheme "{label}"; it has {known}')
-    return [pair for pair in schemes if not only or pair[0] in only]
 
 
 def _run_name(label: str | None, scenario: Scenario, seeds: Sequence[int]) -> str | None:

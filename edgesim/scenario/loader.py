@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,16 +175,26 @@ def load(
 
 
 def expand(
-    path: str | Path, overrides: str | Sequence[str] = ()
+    path: str | Path, overrides: str | Sequence[str] = (), only: Collection[str] = ()
 ) -> list[tuple[str | None, Scenario]]:
-    """All schemes of a file as (label, scenario), in its order; arguments and errors as `load`.
+    """All schemes of a file as (label, scenario), in its order; errors as `load`.
 
     A file without schemes is one scheme, whose label is the file's own, or None.
+
+    Args:
+        path: as of `load`.
+        overrides: as of `load`.
+        only: labels of the schemes that are wanted; empty: all.
     """
     changes = parse_overrides(overrides)
     document, folder = read_with_base(Path(path))
-    schemes = [validated(Scenario, each, folder) for each in all_schemes(document, changes)]
+    schemes = [validated(Scenario, each, folder) for each in all_schemes(document, changes, only)]
     return [(scenario.scheme, scenario) for scenario in schemes]
+
+
+def labels_in(path: str | Path, overrides: str | Sequence[str] = ()) -> list[str | None]:
+    """The labels of the file's schemes, in its order; one None where it has no schemes."""
+    return scheme_labels(read_with_base(Path(path))[0], parse_overrides(overrides))
 
 
 def scheme_of_document(

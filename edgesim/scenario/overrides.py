@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
@@ -145,10 +145,19 @@ def _unknown(key: str, place: str) -> ScenarioError:
     return ScenarioError(f"{place}: the key {key} is unknown here; {hint}")
 
 
-def all_schemes(document: Document, overrides: Sequence[Override]) -> Iterator[Document]:
-    """Each scheme of a file by `resolve`, in its order; a file without schemes is one."""
+def all_schemes(
+    document: Document, overrides: Sequence[Override], only: Collection[str] = ()
+) -> Iterator[Document]:
+    """Each scheme of a file by `resolve`, in its order; a file without schemes is one.
+
+    Args:
+        document: the file.
+        overrides: of all schemes.
+        only: labels of the schemes that are wanted; empty: all.
+    """
     for label in scheme_labels(document, overrides):
-        yield resolve(document, overrides, label)
+        if label is None or not only or label in only:
+            yield resolve(document, overrides, label)
 
 
 def with_overridden_schemes(document: Document, overrides: Sequence[Override]) -> Document:

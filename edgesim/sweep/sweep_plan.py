@@ -166,7 +166,7 @@ def combine(
         for seed in seeded:
             for label in labels:
                 further = own.get(label, ())
-                if hidden_but_for_one(axes, rows, further):
+                if not choice.meets(label) or hidden_but_for_one(axes, rows, further):
                     continue
                 for own_rows in product(*(axis.rows for axis in further)):
                     mine = [value for row in own_rows for value in row]
@@ -197,6 +197,13 @@ class SchemeChoice:
     only: set[str]
     methods: dict[str, str] = field(default_factory=dict)
     wanted: dict[str, bool] = field(default_factory=dict)
+
+    def meets(self, label: str | None) -> bool:
+        """Note a label of the file; may its scheme be run?"""
+        if label is None:
+            return True
+        self.methods.setdefault(label, "")
+        return not self.only or label in self.only
 
     def takes(self, scenario: Scenario, method: SweptValue | None) -> bool:
         """Is this scheme run with this swept method (None: any)?"""

@@ -26,6 +26,16 @@ def test_several_schemes_by_only(folder, invoke):
     assert odd.stderr.endswith('no scheme "four"; it has one, two, three\n')
 
 
+def test_a_key_that_only_the_chosen_scheme_sets_can_be_removed(folder, invoke):
+    """The schemes that --only left out refused it: "the scenario does not set ..."."""
+    schemes = "schemes: {one: {learning.method.lr: 0.2}, two: {}}\n"
+    (folder / "file.yaml").write_text((folder / "tiny.yaml").read_text() + schemes)
+    invoke("run", "file.yaml", "~learning.method.lr", "--only", "one", "--out", "here", "-q")
+    assert list(summaries(folder / "here")) == ["one"]
+    odd = invoke("check", "file.yaml", "~learning.method.lr", code=2)
+    assert "the scenario does not set learning.method.lr" in odd.stderr
+
+
 @pytest.mark.slow
 def test_schemes_that_an_override_makes_equal_are_a_run_each(folder, invoke):
     """They share a digest; the second one was the run of the first, under its label."""

@@ -140,6 +140,11 @@ def test_a_swept_method_chooses_among_the_schemes_with_their_parameters(folder):
     assert only.label == "ours"
 
 
+def test_a_key_that_only_the_chosen_scheme_sets_can_be_removed(folder):
+    (point,) = plan_sweep(Path("two.yaml"), ["~learning.method.local_steps"], only=["plain"]).points
+    assert point.scenario.learning.method.params.get("local_steps") != 7
+
+
 def test_a_seed_that_is_removed_is_the_default(folder):
     (folder / "seeded.yaml").write_text((folder / "tiny.yaml").read_text() + "seed: 3\n")
     planned = plan_sweep(Path("seeded.yaml"), ["~seed", "rounds=1,2"])
