@@ -19,6 +19,7 @@ from edgesim.sweep.swept_axes import (
     axes_of_schemes,
     gather,
     hidden_but_for_one,
+    refuse_parts,
     sweep_block,
     varies,
     with_seeds,
@@ -79,6 +80,8 @@ def plan_sweep(
     alone = [value.override for axis in axes if not varies(axis) for value in axis.rows[0]]
     own = axes_of_schemes(with_overridden_schemes(document, alone), texts)
     choice = SchemeChoice(path, set(only))
+    for label, further in own.items():
+        refuse_parts(axes, str(label), further)
     points = [
         check_point(scenario, values, data, allow_code)
         for scenario, values in combine(document, folder, axes, own, seeds, choice)

@@ -131,6 +131,20 @@ def _refuse_torn(axis: SweepAxis, given: Sequence[SweepAxis]) -> None:
         raise ScenarioError(f"{COMMAND_LINE}: {problem}; {cure}")
 
 
+def refuse_parts(axes: Sequence[SweepAxis], label: str, own: Sequence[SweepAxis]) -> None:
+    """Refuse axes of a scheme that have some keys of an axis of all: the others would be lost."""
+    mine = {value.key: value for axis in own for value in axis.rows[0]}
+    for axis in filter(varies, axes):
+        taken = [key for key in axis.keys if key in mine]
+        if taken and (lost := [key for key in axis.keys if key not in mine]):
+            place = mine[taken[0]].override.value.place_of(())
+            problem = (
+                f"{label} sweeps {', '.join(taken)}, which changes in the sweep of all schemes"
+            )
+            cure = f"sweep {':'.join(axis.keys)} here, or leave it to that sweep"
+            raise ScenarioError(f"{place}: {problem} together with {', '.join(lost)}; {cure}")
+
+
 def hidden_but_for_one(
     axes: Sequence[SweepAxis], rows: Sequence[Sequence[SweptValue]], own: Sequence[SweepAxis]
 ) -> bool:

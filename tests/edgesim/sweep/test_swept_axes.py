@@ -54,6 +54,18 @@ def test_a_schemes_block_wins_over_the_files(own):
     assert len(plan_sweep(own, ["rounds=4"], "0").points) == 2  # the command line wins over both
 
 
+def test_a_schemes_block_takes_no_part_of_keys_that_change_together(own):
+    """It took the first row of the others, whose further values the scheme lost unseen."""
+    head = "base: two.yaml\nsweep: {'devices.0.count:rounds': [[2, 1], [3, 2]]}\nschemes:\n"
+    own.write_text(f"{head}  ours: {{sweep: {{rounds: [1, 2]}}}}\n")
+    sentence = r"own.yaml:4: ours sweeps rounds, which changes .* together with devices.0.count; "
+    with pytest.raises(ScenarioError, match=sentence):
+        plan_sweep(own)
+    assert len(plan_sweep(own, ["devices.0.count=3"]).points) == 3  # there is nothing to lose
+    own.write_text(f"{head}  ours: {{sweep: {{'rounds:devices.0.count': '1:1,2:1'}}}}\n")
+    assert len(plan_sweep(own).points) == 2 + 2
+
+
 def test_the_command_line_wins_over_a_schemes_block(own):
     planned = plan_sweep(own, ["rounds=2", "learning.method.personal_lr=0.7"], "0", ["ours"])
     (point,) = planned.points
