@@ -118,7 +118,15 @@ def disturb(
         if then == LOST or math.isinf(back_s):
             process.interrupt(LEFT if left else FAILED)
             return
-        process.interrupt(Away(LEFT if left else FAILED, back_s, then == RESUME))
+        # One that has crashed may leave before it is repaired.
+        on_leave = absences.on_leave[k] if leave_s < back_s else RESUME
+        keeps_work = then == on_leave == RESUME
+        process.interrupt(Away(LEFT if left else FAILED, back_s, keeps_work))
+        if on_leave == LOST:
+            yield event_at(env, leave_s)
+            if process.is_alive:
+                process.interrupt(LEFT)
+            return
         crash_s = crash_s + (back_s - env.now) if left else back_s + next(crashes_s)
         yield event_at(env, back_s)
         if not process.is_alive:

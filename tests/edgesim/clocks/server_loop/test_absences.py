@@ -141,6 +141,28 @@ def test_a_device_does_not_crash_while_it_is_away(traced):
     assert first_crash_s(away) == pytest.approx(crash_s + 5.0, rel=1e-12)
 
 
+@pytest.mark.parametrize("on_leave", ["lost", "restart", "resume"])
+def test_a_device_that_leaves_before_it_is_repaired_has_left_its_job(traced, on_leave):
+    """It crashes, leaves 0.1 s later and is back after 5 s; a repair takes 0.25 s."""
+
+    def played(on_leave, intervals):
+        there = absences([intervals], on_leave, "resume", repair_s=0.25)
+        return traced((30.0,), Rules(), 1, absences=there, failure_rate_hz=0.5)
+
+    always = played("resume", [(0.0, math.inf)]).spans
+    crash_s = always.start_s[always.phase == "repair"].iloc[0]
+    ran = played(on_leave, [(0.0, crash_s + 0.1), (crash_s + 5.0, math.inf)])
+    computed_s = {"lost": crash_s, "restart": crash_s + 30.0, "resume": 30.0}[on_leave]
+    assert ran.jobs.compute_s[0] == pytest.approx(computed_s, rel=1e-12)
+    assert ran.jobs.status[0] == ("left" if on_leave == "lost" else "arrived")
+    assert spans_of(ran)[:2] == [
+        ("train", 0.0, crash_s),
+        ("repair", crash_s, pytest.approx(crash_s + 0.1, rel=1e-12)),
+    ]
+    if on_leave == "lost":
+        assert ran.rounds.time_s.tolist() == [pytest.approx(crash_s + 0.1, rel=1e-12)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("then", "mean_s"), [("restart", 106.8754), ("resume", 78.0)])
 def test_mean_time_of_a_job_that_starts_again_or_goes_on(traced, then, mean_s):
