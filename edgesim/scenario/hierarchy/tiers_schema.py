@@ -72,6 +72,10 @@ class LinkSection(Section):
     def _two_ends(self) -> LinkSection:
         if len(self.between) != 2 or self.between[0] == self.between[1]:
             raise refuse(list(self.between), "; write two nodes such as [edge 0, cloud]", "between")
+        # rate would be the capacity away from the cloud, and down_rate that towards it
+        if self.between[0] == CLOUD:
+            problem = "; write first the end that is farther from the cloud"
+            raise refuse(list(self.between), problem, "between")
         return self
 
 

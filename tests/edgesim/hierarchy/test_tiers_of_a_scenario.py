@@ -34,6 +34,8 @@ PRUNED = (
          "lead no way from edge 1 to cloud"),
         ([f"{TWO[:-1]}, backhaul: {{links: [{{between: [edge 7, cloud]}}]}}}}"], "edge 7"),
         ([f"{TWO[:-1]}, backhaul: {{links: [{{between: [edge 0, edge 0]}}]}}}}"], "two nodes"),
+        ([f"{TWO[:-1]}, backhaul: {{links: [{{between: [cloud, edge 0]}}]}}}}"],
+         "write first the end that is farther from the cloud"),
         (["tiers={edges: [{}, {}], association: list}"], "needs members"),
         (["tiers={edges: [{}, {}], association: list, members: [0, 2, 1, 1]}"], "is 0 to 1"),
         (["tiers={edges: [{}, {}], association: list, members: [0, 1]}"], "2 values"),
