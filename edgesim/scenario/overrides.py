@@ -121,6 +121,9 @@ def resolve(
     for override in overrides:
         if override.path in ((POSITION,), ("base",)):
             raise _unknown(str(override.path[0]), override.value.place_of(()))
+        if override.path == ("scheme",) and label is not None:
+            problem = f'scheme is a label of the file, such as "{label}"; rename it there'
+            raise ScenarioError(f"{override.value.place_of(())}: {problem}")
     changed = with_overridden_schemes(document, overrides)
     if label is not None:
         labels = scheme_labels(changed)
