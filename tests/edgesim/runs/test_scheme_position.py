@@ -109,3 +109,10 @@ def test_a_place_is_no_key_to_set(of_file):
             load(path, overrides, "a")
     with pytest.raises(ScenarioError, match=f"timed.yaml:12: {wanted}"):
         load(path, label="b")
+
+
+@pytest.mark.parametrize("override", ["scheme=mine", "~scheme"])
+def test_schemes_of_a_file_keep_their_labels(of_file, override):
+    """All of them had the one label, and so one folder."""
+    with pytest.raises(ScenarioError, match=r'^command line: scheme is a label .*"a"; rename'):
+        expand(of_file("a: {}, b: {}"), [override])

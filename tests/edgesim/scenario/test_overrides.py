@@ -51,15 +51,6 @@ schemes: {one: {}, two: {allocation: {solver: equal}}}
 """
 
 
-@pytest.mark.parametrize("override", ["scheme=mine", "~scheme"])
-def test_schemes_of_a_file_keep_their_labels(tmp_path, override):
-    """All of them had the one label, and so one folder."""
-    path = tmp_path / "removals.yaml"
-    path.write_text(REMOVALS)
-    with pytest.raises(ScenarioError, match=r'^command line: scheme is a label .*"one"; rename'):
-        expand(path, [override])
-
-
 def test_a_removed_key_has_its_default_in_every_scheme(tmp_path):
     path = tmp_path / "removals.yaml"
     path.write_text(REMOVALS)
