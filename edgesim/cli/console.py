@@ -20,7 +20,7 @@ from edgesim.errors import visible
 
 if TYPE_CHECKING:
     from edgesim.results.run_listing import ListedRun
-    from edgesim.scenario.key_docs import KeyInfo
+    from edgesim.scenario.documented_keys import KeyInfo
 
 WIDE = 160  # columns of a table where the output is no terminal
 LONGEST = 10_000  # columns of a table that no terminal has

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import solvers
 from edgesim.extensions.entry_points import installed, installed_rows
 from edgesim.runs.setup.make_allocator import RUN_SOLVERS
-from edgesim.scenario.key_docs import KeyInfo
+from edgesim.scenario.documented_keys import KeyInfo
 from edgesim.scenario.radio.channel_schema import PathLoss
 from fl import methods
 from fl.data import datasets

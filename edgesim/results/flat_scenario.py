@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from edgesim.scenario.documented_keys import KeyInfo, all_keys
 from edgesim.scenario.documents.scalars import scalar
-from edgesim.scenario.key_docs import KeyInfo, all_keys
 from edgesim.scenario.units import DIMENSIONS, UnitError, parse
 
 POSITION = "scheme_position"

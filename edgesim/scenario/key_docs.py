@@ -3,46 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
-from pydantic.fields import FieldInfo
-
 from edgesim.errors import COMMAND_LINE, ScenarioError
-from edgesim.scenario.fields import PLAIN
+from edgesim.scenario.documented_keys import KeyInfo, all_keys, documented, sections_of
 from edgesim.scenario.radio.own_loss_schema import SHORT_KEYS
 from edgesim.scenario.schema import ScenarioKeys
-from edgesim.scenario.section import Reader, Section, reader_of
-
-REQUIRED = "required"
-
-
-@dataclass(frozen=True)
-class KeyInfo:
-    """The documentation of one scenario key.
-
-    Args:
-        key: without list positions, such as ``devices.tx_power``.
-        meaning: in one line.
-        unit: SI unit inside the program; empty for words and counts.
-        allowed: what may be given.
-        default: as one would write it, or "required".
-        source: of the default; empty where there is none.
-        example: a value as one would write it.
-        section: does it hold other keys?
-    """
-
-    key: str
-    meaning: str
-    unit: str
-    allowed: str
-    default: str
-    source: str
-    example: str
-    section: bool
+from edgesim.scenario.section import Section
 
 
 def explain_key(key: str | None = None, of_methods: Sequence[KeyInfo] = ()) -> list[KeyInfo]:
@@ -132,7 +102,7 @@ def _required_beside(section: str, name: str, word: object) -> list[str]:
     kinds: list[type[Section]] = [ScenarioKeys]
     for key in section.split("."):
         fields = [f for kind in kinds for f in kind.model_fields.values() if f.alias == key]
-        kinds = [kind for field in fields for kind in _sections(field.annotation)]
+        kinds = [kind for field in fields for kind in sections_of(field.annotation)]
     of_kinds = [list(kind.model_fields.values()) for kind in kinds]
     fields = [
         field
@@ -141,7 +111,7 @@ def _required_beside(section: str, name: str, word: object) -> list[str]:
         for field in beside
         if field.is_required()
     ]
-    infos = [_documented(str(f.alias), f, section=False) for f in fields if f.alias != name]
+    infos = [documented(str(f.alias), f, section=False) for f in fields if f.alias != name]
     return [f"{info.key}: {info.example}" for info in infos]
 
 
@@ -161,72 +131,3 @@ def json_schema() -> dict[str, Any]:
         **schema,
         "title": "edgesim scenario",
     }
-
-
-@functools.cache
-def all_keys() -> tuple[KeyInfo, ...]:
-    """Every key once, in the order of the schema."""
-    infos: dict[str, KeyInfo] = {}
-    for info in _below(ScenarioKeys, ""):
-        known = infos.setdefault(info.key, info)
-        # the same key in two kinds of a section
-        if info.allowed not in known.allowed:
-            known = replace(
-                known,
-                allowed=f"{known.allowed} or {info.allowed}",
-                meaning=f"{known.meaning}; {info.meaning}",
-            )
-        if info.default != known.default:
-            known = replace(
-                known,
-                default=f"{known.default} or {info.default}",
-                source=f"{known.source}; {info.source}",
-            )
-        infos[info.key] = known
-    return tuple(infos.values())
-
-
-def _below(section: type[Section], prefix: str) -> Iterator[KeyInfo]:
-    """The keys of a section and of the sections in it."""
-    for field in section.model_fields.values():
-        inner = [] if reader_of(field) else list(_sections(field.annotation))
-        yield _documented(f"{prefix}{field.alias}", field, bool(inner))
-        for each in inner:
-            yield from _below(each, f"{prefix}{field.alias}.")
-
-
-def _sections(annotation: Any) -> Iterator[type[Section]]:
-    if isinstance(annotation, type) and issubclass(annotation, Section):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _sections(inner)
-
-
-def _documented(key: str, field: FieldInfo, section: bool) -> KeyInfo:
-    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    reader = reader_of(field)
-    if reader:
-        allowed, unit = reader.allowed, reader.unit or ""
-    else:
-        allowed = "a section" if section else " or ".join(map(str, get_args(field.annotation)))
-        unit = ""
-    return KeyInfo(
-        key=key,
-        meaning=field.description or "",
-        unit="" if unit == PLAIN else unit,
-        allowed=allowed,
-        default=REQUIRED if field.is_required() else _default(field, reader),
-        source=str(extra.get("source", "")),
-        example=str(extra.get("example", "")),
-        section=section,
-    )
-
-
-def _default(field: FieldInfo, reader: Reader | None) -> str:
-    if reader is None:
-        word = getattr(field.default, "mode", None) or getattr(field.default, "kind", None)
-        return str(word) if word in ("ideal", "none") else "see its keys"
-    if field.default is None:
-        return "none"
-    written = reader.write(field.default)
-    return str(written).lower() if isinstance(written, bool) else str(written)

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from edgesim.errors import ScenarioError
+from edgesim.scenario.documented_keys import all_keys
 from edgesim.scenario.documents.document import Document, KeyPath
 from edgesim.scenario.key_docs import (
-    all_keys,
     example_of,
     example_with,
     keys_of_methods,

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from edgesim.errors import ScenarioError
+from edgesim.scenario.documented_keys import all_keys
 from edgesim.scenario.documents.yaml_text import read_text
-from edgesim.scenario.key_docs import all_keys, explain_key, json_schema
+from edgesim.scenario.key_docs import explain_key, json_schema
 from edgesim.scenario.loader import load
 from edgesim.scenario.radio.own_loss_schema import SHORT_KEYS
 

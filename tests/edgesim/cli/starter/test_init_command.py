@@ -3,8 +3,8 @@
 import pytest
 
 from edgesim.cli.starter.starter_files import FILES
+from edgesim.scenario.documented_keys import all_keys
 from edgesim.scenario.documents.yaml_text import read_file
-from edgesim.scenario.key_docs import all_keys
 
 
 @pytest.mark.slow

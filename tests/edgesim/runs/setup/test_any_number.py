@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgesim.errors import EdgesimError, InfeasibleScenarioError
 from edgesim.runs.run import prepare
-from edgesim.scenario.key_docs import all_keys
+from edgesim.scenario.documented_keys import all_keys
 from edgesim.scenario.loader import load
 from edgesim.scenario.units import DIMENSIONS
 from tests.conftest import TIMED
