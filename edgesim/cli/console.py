@@ -52,6 +52,7 @@ def print_keys(infos: Sequence[KeyInfo], brief: bool) -> None:
         facts = {
             "unit inside": info.unit,
             "allowed": info.allowed,
+            "only with": info.only_with,
             "default": info.default,
             "source": info.source,
             "example": f"{info.key.rpartition('.')[2]}: {info.example}",

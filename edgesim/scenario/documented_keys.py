@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -29,6 +29,8 @@ class KeyInfo:
         source: of the default; empty where there is none.
         example: a value as one would write it.
         section: does it hold other keys?
+        only_with: the kinds of the section around it that have the key, such as
+            ``learning.partition.kind: dirichlet``; empty: all.
     """
 
     key: str
@@ -39,6 +41,7 @@ class KeyInfo:
     source: str
     example: str
     section: bool
+    only_with: str = ""
 
 
 @functools.cache
@@ -61,7 +64,35 @@ def all_keys() -> tuple[KeyInfo, ...]:
                 source=f"{known.source}; {info.source}",
             )
         infos[info.key] = known
+    for named_by, kinds in _kinds(ScenarioKeys, ""):
+        for key in set[str]().union(*kinds.values()):
+            words = [word for word, keys in kinds.items() if key in keys]
+            if len(words) < len(kinds):
+                infos[key] = replace(infos[key], only_with=f"{named_by}: {' or '.join(words)}")
     return tuple(infos.values())
+
+
+def _kinds(section: type[Section], prefix: str) -> Iterator[tuple[str, dict[str, set[str]]]]:
+    """Of each section with several kinds: the key that names them, and kind -> its keys."""
+    for field in section.model_fields.values():
+        below = f"{prefix}{field.alias}."
+        kinds = [] if reader_of(field) else list(sections_of(field.annotation))
+        if len(kinds) > 1:
+            heads = [next(filter(_names_the_kind, kind.model_fields.values())) for kind in kinds]
+            yield (
+                f"{below}{heads[0].alias}",
+                {
+                    word: {info.key for info in _below(kind, below)}
+                    for head, kind in zip(heads, kinds, strict=True)
+                    for word in get_args(head.annotation)
+                },
+            )
+        for kind in kinds:
+            yield from _kinds(kind, below)
+
+
+def _names_the_kind(field: FieldInfo) -> bool:
+    return get_origin(field.annotation) is Literal
 
 
 def _below(section: type[Section], prefix: str) -> Iterator[KeyInfo]:

@@ -111,9 +111,11 @@ def _below(section: type[Section]) -> list[type[Section]]:
 
 def _unexpected(keys: KeyPath) -> str:
     name, parent = _without_positions(keys), ".".join(map(str, keys[:-1]))
-    if any(info.key == name for info in all_keys()):
-        shown = ".".join(map(str, keys))
-        return f"the key {shown} belongs to another kind of {parent}; remove it, or change the kind"
+    known = next((info for info in all_keys() if info.key == name), None)
+    if known:
+        kind = f"another kind of {parent} ({known.only_with.partition(': ')[2]})"
+        key = ".".join(map(str, keys))
+        return f"the key {key} belongs to {kind}; remove it, or change the kind"
     return unknown_key(name, keys_of_methods())
 
 

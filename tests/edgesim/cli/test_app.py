@@ -171,7 +171,10 @@ def test_code_of_the_user_needs_permission(folder):
 
 @pytest.mark.slow
 def test_explain(folder):
+    of_a_kind = invoke("explain", "learning.partition.alpha").stdout
+    assert "\n    only with: learning.partition.kind: dirichlet\n" in of_a_kind
     one = invoke("explain", "budget.latency_threshold").stdout
+    assert "only with" not in one
     for fact in (
         "unit inside: s",
         "default: none",

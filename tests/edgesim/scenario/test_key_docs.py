@@ -104,6 +104,26 @@ def test_a_key_of_two_kinds_has_the_defaults_of_both(key, default, source):
     assert info.default == default and info.source.endswith(source)
 
 
+@pytest.mark.parametrize(
+    ("key", "only_with"),
+    [
+        ("learning.batch_size", ""),
+        ("learning.partition.kind", ""),
+        ("learning.partition.alpha", "learning.partition.kind: dirichlet"),
+        ("devices.presence.outage.up", ""),
+        ("devices.presence.period", "devices.presence.kind: diurnal or trace"),
+        ("network.channel.path_loss.exponent", "network.channel.path_loss.model: log-distance"),
+        (
+            "network.channel.path_loss.antenna.downtilt",
+            "network.channel.path_loss.model: uma or umi or rma or inh",
+        ),
+    ],
+)
+def test_a_key_says_which_kinds_of_its_section_have_it(key, only_with):
+    (info,) = explain_key(key)
+    assert info.only_with == only_with
+
+
 @pytest.mark.parametrize(("short", "full"), SHORT_KEYS.items())
 def test_a_short_key_is_explained_by_that_in_full(path, short, full):
     ((found,), (known,)) = (explain_key(key) for key in (short, full))

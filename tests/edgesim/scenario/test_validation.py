@@ -22,7 +22,7 @@ EDITS = {  # name -> old, new, part of the sentence
     "key of another kind": (
         "kind: iid",
         "kind: iid, alpha: 2",
-        "belongs to another kind of learning.partition",
+        "belongs to another kind of learning.partition (dirichlet); remove it, or change the kind",
     ),
     "missing key that is called as its kind": (
         "kind: iid",
