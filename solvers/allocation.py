@@ -260,6 +260,8 @@ def _chosen(problem: PruningProblem, values: Any, kind: str, name: str) -> Array
         if above.any():
             k = int(np.argmax(above))
             raise InvalidAllocationError(
-                f"{name} returned {kind} with {chosen[k]:g} for device {k}, above its {most[k]:g}."
+                f"{name} returned {kind} with {chosen[k]:g} for device {{}}, above its "
+                f"{most[k]:g}.",
+                (k,),
             )
     return chosen

@@ -6,7 +6,7 @@ exceeded by no more than `FEASIBILITY_TOLERANCE`, relative to it, counts as kept
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
 from solvers.solution import InvalidAllocationError
 
 NAMED = 8  # broken bounds of each kind that are spelt out
+BrokenBound = tuple[str, tuple[int, ...]]  # words, with {} for the device, and its index if any
 
 
 def check_feasible(
@@ -30,12 +31,15 @@ def check_feasible(
         if not np.isfinite(values).all():
             k = int(np.argmin(np.isfinite(values)))
             raise InvalidAllocationError(
-                f"{method} returned {name} with {values[k]} for device {k}; give finite numbers."
+                f"{method} returned {name} with {values[k]} for device {{}}; give finite numbers.",
+                (k,),
             )
-    _, broken = violations(problem, share, rho)
-    if broken:
+    if violations(problem, share, rho)[1]:
+        broken = list(_broken(problem, share, rho, None))
         raise InvalidAllocationError(
-            f"{method} returned an allocation that breaks a bound: {'; '.join(broken)}."
+            f"{method} returned an allocation that breaks a bound: "
+            f"{'; '.join(words for words, _ in broken)}.",
+            tuple(k for _, devices in broken for k in devices),
         )
 
 
@@ -60,7 +64,8 @@ def violations(
     )
     if all(excess <= FEASIBILITY_TOLERANCE for excess in worst):
         return max(0.0, *worst), ()
-    return float(np.nanmax([0.0, *worst])), tuple(_broken(problem, share, rho, finish_s))
+    broken = in_words(_broken(problem, share, rho, finish_s))
+    return float(np.nanmax([0.0, *worst])), tuple(broken)
 
 
 def _lateness(problem: PruningProblem, finish_s: Array) -> Array:
@@ -73,8 +78,8 @@ def _lateness(problem: PruningProblem, finish_s: Array) -> Array:
 
 def _broken(
     problem: PruningProblem, share: Array, rho: Array, finish_s: Array | None
-) -> Iterator[str]:
-    """Every broken bound in words."""
+) -> Iterator[BrokenBound]:
+    """Every broken bound."""
     kinds = [
         (-share, share, "has share {:.4g}, below 0"),
         (share - 1.0, share, "has share {:.4g}, above 1"),
@@ -85,14 +90,19 @@ def _broken(
         over_s, words = finish_s - problem.slack_s, "finishes {:.4g} s after its deadline"
         kinds.insert(0, (_lateness(problem, finish_s), over_s, words))
     if not share.sum() <= 1.0 + FEASIBILITY_TOLERANCE:
-        yield f"the shares add up to {share.sum():.10g}, above 1"
+        yield f"the shares add up to {share.sum():.10g}, above 1", ()
     for excess, values, words in kinds:
         yield from broken_devices(excess, values, words)
 
 
-def broken_devices(excess: Array, values: Array, words: str) -> Iterator[str]:
-    """A sentence for each device whose excess [K] is beyond the tolerance, up to a few."""
-    devices = np.flatnonzero(~(excess <= FEASIBILITY_TOLERANCE))
-    yield from (f"device {k} " + words.format(values[k]) for k in devices[:NAMED])
+def broken_devices(excess: Array, values: Array, words: str) -> Iterator[BrokenBound]:
+    """One for each device whose excess [K] is beyond the tolerance, up to a few."""
+    devices = np.flatnonzero(~(excess <= FEASIBILITY_TOLERANCE)).tolist()
+    yield from (("device {} " + words.format(values[k]), (k,)) for k in devices[:NAMED])
     if len(devices) > NAMED:
-        yield f"and so on for {len(devices) - NAMED} more devices"
+        yield f"and so on for {len(devices) - NAMED} more devices", ()
+
+
+def in_words(broken: Iterable[BrokenBound]) -> Iterator[str]:
+    """Broken bounds with the indices of the devices."""
+    return (words.replace("{}", str(*devices)) for words, devices in broken)

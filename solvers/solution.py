@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from solvers.arrays import Array
 from solvers.problem import PruningProblem
@@ -25,7 +25,7 @@ class NamedDevicesError(SolverError):
         more: further arguments of the kind of error.
     """
 
-    def __init__(self, sentence: str, devices: tuple[int, ...] = (), *more: float) -> None:
+    def __init__(self, sentence: str, devices: tuple[int, ...] = (), *more: Any) -> None:
         # SimPy makes errors of processes again from their arguments
         super().__init__(sentence, devices, *more)
         self.sentence, self.devices = sentence, devices
@@ -60,8 +60,30 @@ class UncertifiedError(NamedDevicesError, RuntimeError):
     """The answer of a method did not pass its certificate and must not be used."""
 
 
-class InvalidAllocationError(SolverError, ValueError):
-    """The answer of a user's own allocator breaks a bound."""
+class InvalidAllocationError(NamedDevicesError, ValueError):
+    """The answer of a user's own allocator breaks a bound.
+
+    Args:
+        sentence: with ``{}`` for each of the devices.
+        devices: their numbers, or indices where they have no others.
+        indices: in the arrays that the allocator was given; None: the numbers.
+    """
+
+    def __init__(
+        self,
+        sentence: str,
+        devices: tuple[int, ...] = (),
+        indices: tuple[int, ...] | None = None,
+    ) -> None:
+        self.indices = devices if indices is None else indices
+        super().__init__(sentence, devices, self.indices)
+
+    def __str__(self) -> str:
+        text = self.sentence
+        for k, index in zip(self.devices, self.indices, strict=True):
+            name = f"{k}" if k == index else f"{k} (index {index} of its arrays)"
+            text = text.replace("{}", name, 1)
+        return text
 
 
 @dataclass(frozen=True)

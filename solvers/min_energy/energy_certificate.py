@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Array
-from solvers.bound_violations import broken_devices
+from solvers.bound_violations import broken_devices, in_words
 from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.problem import FEASIBILITY_TOLERANCE
 from solvers.rates import kappa, snr_log
@@ -204,5 +204,5 @@ def _primal(
     for excess, values, words in kinds:
         top = float(excess.max())
         worst = max(worst, np.inf if np.isnan(top) else top)  # nan is no answer
-        broken += broken_devices(excess, values, words)
+        broken += in_words(broken_devices(excess, values, words))
     return worst, tuple(broken)

@@ -21,7 +21,13 @@ from edgesim.network.planning.shadow_prices import PricedPlan, rate_prices, slop
 from edgesim.network.planning.solution_grants import on_clock_levels, solution_grants
 from edgesim.network.planning.stretched_threshold import allocate, refuse_late
 from fl.contracts import Array, Demand, RoundPlan, View
-from solvers import Allocation, InfeasibleError, PruningProblem, UncertifiedError
+from solvers import (
+    Allocation,
+    InfeasibleError,
+    InvalidAllocationError,
+    PruningProblem,
+    UncertifiedError,
+)
 
 LEAST_BAND = 1e-6  # part of the band with less than which nobody starts
 SHORTEST_S = 1e-9  # slack that a device keeps whose fixed work alone exceeds the threshold, s
@@ -132,7 +138,7 @@ class Planner:
             if band < 1.0:
                 return RoundPlan((), budget_s=self.budget_s)
             raise short.of(here) from short
-        except UncertifiedError as off:
+        except (UncertifiedError, InvalidAllocationError) as off:
             raise off.of(here) from off
         if band < 1.0:
             return self._beside_promises(found, here, left_out, demand, view, band)

@@ -23,7 +23,7 @@ from edgesim.runs.feasibility.start_warnings import moving_plan, never_there, st
 from fl.contracts import Array, RoundPlan, View
 from fl.method_base.hook_answers import demand_of
 from fl.method_base.method import Method
-from solvers import InfeasibleError, UncertifiedError
+from solvers import InfeasibleError, InvalidAllocationError, UncertifiedError
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def feasibility_table(
     except InfeasibleError as error:
         refused = infeasible_sentence(error if numbers is None else error.of(numbers), type(method))
         plan = RoundPlan((), budget_s=view.budget_s)
-    except UncertifiedError as error:
+    except (UncertifiedError, InvalidAllocationError) as error:
         if numbers is None:
             raise
         raise error.of(numbers) from error

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgesim.network.downlink.broadcast import BroadcastDownlink
-from solvers import InfeasibleError, UncertifiedError
+from solvers import InfeasibleError, InvalidAllocationError, UncertifiedError
 from tests.edgesim.network.fleets import make_fleet
 
 NOISE_W, BUDGET_S = 1e-14, 0.025
@@ -99,3 +99,12 @@ def test_a_device_without_which_energy_has_no_choice_is_named_by_its_own_number(
     method = engine.method(personal_steps=0, warmup_steps=0, rho_bounds=(0.0, 0.0))
     with pytest.raises(UncertifiedError, match=r"device 2 alone 100 %.*, or leave device 2 out"):
         engine.play(devices([3e9] * 3), [0.0, 1e-10, 1e-24], method, solver="energy")
+
+
+def test_a_device_of_which_an_own_allocator_breaks_a_bound_is_named_by_its_own_number(engine):
+    def greedy(problem):
+        return [0.5, 1.5], problem.rho_max
+
+    words = r"above 1; device 2 \(index 1 of its arrays\) has share 1.5, above 1\.$"
+    with pytest.raises(InvalidAllocationError, match=words):
+        engine.play(devices([3e9] * 3), [0.0, 1e-10, 1e-10], solver=greedy)
