@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,7 @@ class Desk:
         self.out[flight.grant.device] = flight
         callbacks = flight.process.callbacks
         assert callbacks is not None  # the process has just begun
-        callbacks.append(lambda event: self._land(flight))
+        callbacks.append(partial(self._land, flight))
 
     def devices_held(self) -> list[int]:
         """Devices of the jobs that have arrived and wait."""
@@ -178,7 +179,9 @@ class Desk:
         """The jobs that are at work or wait, in the order of dispatch."""
         return sorted([*self.out.values(), *self.held], key=lambda flight: flight.number)
 
-    def _land(self, flight: Flight) -> None:
+    def _land(self, flight: Flight, end: simpy.Event) -> None:
+        if isinstance(end.value, Exception):  # raised where the server takes the job in
+            end.defused = True
         self._landing.append(flight)
         if not self._bell.triggered:
             self._bell.succeed()
@@ -205,9 +208,11 @@ class Desk:
         """
         for flight in in_device_order(self._landing):
             assert flight.process is not None  # it has just ended
+            outcome: Any = flight.process.value
+            if not flight.process.ok:
+                raise outcome
             del self.out[flight.grant.device]
             self.idle_since_s[flight.grant.device] = self.env.now
-            outcome: Any = flight.process.value
             flight.outcome, flight.landed_s = outcome, self.env.now
             fresh = self.fresh([flight] if outcome.received else [], max_staleness)
             self.held += fresh

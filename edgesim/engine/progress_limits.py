@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edgesim.errors import RunError
+from fl.contracts import Array
 
 MOST_RESTARTS = 5_000  # of one job
 MOST_IN_VAIN = 5_000  # jobs one after the other, and 5 for each that may be at work
@@ -11,6 +12,31 @@ MOST_FAILURES = 50  # of the server before a version is made
 
 class NoProgressError(RunError):
     """Jobs, or the server, fail so often that no version of the model is ever made."""
+
+
+class RestartsError(NoProgressError):
+    """A job is begun again and again.
+
+    Args:
+        device: its number.
+        restarts: how often.
+        now_s: simulated time, s.
+    """
+
+    def __init__(self, device: int, restarts: int, now_s: float) -> None:
+        super().__init__(device, restarts, now_s)
+        self.device, self.restarts, self.now_s = device, restarts, now_s
+
+    def __str__(self) -> str:
+        return (
+            f"a job of device {self.device} has started {self.restarts} times by {self.now_s:g} s "
+            "of simulated time and never ended; make the device fail or leave less often, or let "
+            "jobs go on with on_leave or on_failure: resume"
+        )
+
+    def of(self, numbers: Array) -> RestartsError:
+        """The same error with the device's own number, given by index [K]."""
+        return RestartsError(int(numbers[self.device]), self.restarts, self.now_s)
 
 
 def check_restarts(restarts: int, device: int, now_s: float) -> None:
@@ -22,14 +48,10 @@ def check_restarts(restarts: int, device: int, now_s: float) -> None:
         now_s: simulated time, s.
 
     Raises:
-        NoProgressError: more often than `MOST_RESTARTS`.
+        RestartsError: more often than `MOST_RESTARTS`.
     """
     if restarts > MOST_RESTARTS:
-        raise NoProgressError(
-            f"a job of device {device} has started {restarts} times by {now_s:g} s of simulated "
-            "time and never ended; make the device fail or leave less often, or let jobs go on "
-            "with on_leave or on_failure: resume"
-        ) from None
+        raise RestartsError(device, restarts, now_s) from None
 
 
 def check_version(g: int, in_vain: int, together: int, failures: int, now_s: float) -> None:

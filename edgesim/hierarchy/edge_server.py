@@ -12,6 +12,7 @@ from edgesim.clocks.rules import Rules
 from edgesim.clocks.server_loop import ServerLoop
 from edgesim.clocks.waiting_devices import charge_idle_power, drawing_idle_power
 from edgesim.engine.participants import NoParticipantsError
+from edgesim.engine.progress_limits import NoProgressError, RestartsError
 from edgesim.hierarchy.backhaul import Transfers
 from edgesim.hierarchy.edge_cells import EdgeCell
 from edgesim.network.cell import Cell
@@ -73,10 +74,10 @@ class EdgeServer:
         for local in range(g * self.local_rounds, (g + 1) * self.local_rounds):
             try:
                 state = yield from self.loop.next_version(local, state, is_last=False)
-            except NamedDevicesError as error:
+            except (NamedDevicesError, RestartsError) as error:
                 raise error.of(self.edge.members) from error
-            except NoParticipantsError as error:
-                raise NoParticipantsError(f"edge {self.edge.number}: {error}") from error
+            except (NoParticipantsError, NoProgressError) as error:
+                raise type(error)(f"edge {self.edge.number}: {error}") from error
         yield from self._transfer("up", transfers)
         return state
 

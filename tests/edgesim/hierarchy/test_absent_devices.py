@@ -105,3 +105,10 @@ def test_a_run_that_is_killed_at_any_round_equals_the_whole_run(scenario, tmp_pa
         each.detail for each in checks
     ]
     assert "presence" in [each.name for each in checks]
+
+
+def test_a_device_whose_job_never_ends_is_named_by_its_own_number(scenario):
+    """Device 3 is the second of its edge."""
+    failing = "devices.0.failure_rate=[0 Hz, 0 Hz, 0 Hz, 10 kHz]", "devices.0.on_failure=restart"
+    with pytest.raises(RunError, match=r"^a job of device 3 has started 5001 times"):
+        simulate(scenario(*COUNTED, TWO, *failing))
