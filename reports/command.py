@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,7 +51,7 @@ def report(
     """Write one page, figures and tables from any set of finished runs, such as a sweep's
     folder.
     """
-    dirs = [Path(text) for text in given or () if "=" not in text or Path(text).exists()]
+    dirs = [Path(text) for text in given or () if "=" not in text or exists(text)]
     changes = [text for text in given or () if Path(text) not in dirs]
     changes += [] if style is None else [f"style={style}"]
     if not dirs and not keys:

@@ -116,3 +116,11 @@ def test_a_damaged_run_is_named_also_beside_a_figure_of_a_metric(write_run, tmp_
     assert result.exit_code == 2 and "rounds.csv is damaged" in result.output
     result = CliRunner().invoke(app, ["report", str(tmp_path / "nowhere"), "figures=top3"])
     assert result.exit_code == 2 and "nowhere is not a folder" in result.output
+
+
+def test_an_option_may_be_longer_than_the_name_of_a_file(run):
+    """A folder may be named like one, and names of files end at 255 bytes."""
+    named = ", ".join(f"scheme {i}: A display name of scheme {i}" for i in range(9))
+    result = CliRunner().invoke(app, ["report", str(run), f"schemes={{{named}}}"])
+    sentence = 'command line: schemes names "scheme 0", which these results do not have; there are'
+    assert (result.exit_code, result.stderr) == (2, f"{sentence} joint.\n")
