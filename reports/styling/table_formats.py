@@ -125,8 +125,8 @@ class Table:
 
     def _is_alike(self, row: tuple, best: tuple, i: int, half: int | None) -> bool:
         """Does a mean look like the best one, or may it be as good?"""
-        show = self.columns[i].show
-        if show(row[i]) == show(best[i]):
+        shown, of_best = (self._cell(each, i, half).partition(" ± ")[0] for each in (row, best))
+        if shown == of_best:
             return True
         return half is not None and overlap(row[i], row[half], best[i], best[half])
 

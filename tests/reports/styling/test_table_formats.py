@@ -132,3 +132,16 @@ def test_the_page_sorts_by_numbers_as_its_script_reads_them(loss, text):
     table = tables.Table("t", "", (tables.Column("loss", "Loss"),), ((loss,), (0.5,), (None,)))
     assert [table.sort_value(r, 0) for r in range(3)] == [text, "0.5", ""]
     assert table.csv().splitlines()[1] == str(loss)
+
+
+def test_means_that_their_decimals_tell_apart_do_not_look_equal():
+    """Beside a narrow interval a mean shows more than its four figures: 1 234.4 is not 1 233.8."""
+    columns = (
+        tables.Column("x", "X", significant(4), best="min"),
+        tables.Column("h", "H", significant(4), half_of="x"),
+    )
+    table = tables.Table("t", "", columns, ((1233.8, 0.1), (1234.4, 0.1), (1250.0, 0.1)))
+    assert [row[0] for row in table.cells()][:2] == ["1\u2009233.8 ± 0.1", "1\u2009234.4 ± 0.1"]
+    assert table.best() == {(0, 0)}
+    without = tables.Table("t", "", columns, ((1233.8, 0.0), (1234.4, 0.0), (1250.0, 0.0)))
+    assert without.best() == {(0, 0), (1, 0)}  # both are 1 234
