@@ -60,11 +60,18 @@ def compare(a: Path, b: Path) -> tuple[list[str], bool]:
             f"{run} is a run and {folder} a folder with {len(named_runs(folder))}; "
             "give two runs or two folders of runs."
         )
-    one, other = named_runs(a), named_runs(b)
-    # folders of other seeds: the seed then is one of the keys that differ
-    if not one.keys() & other.keys():
-        one, other = _without_seed(one), _without_seed(other)
-    return _compare_folders(one, other, a, b)
+    return _compare_folders(*_matching(a, b), a, b)
+
+
+def _matching(a: Path, b: Path) -> tuple[dict[str, Path], dict[str, Path]]:
+    """The runs of both by the first names that any of them have in common."""
+    for by_point in (True, False):  # a run beside a sweep has no point
+        named = named_runs(a, by_point), named_runs(b, by_point)
+        # folders of other seeds: the seed then is one of the keys that differ
+        for one, other in (named, tuple(map(_without_seed, named))):
+            if one.keys() & other.keys():
+                return one, other
+    return one, other
 
 
 def _without_seed(named: dict[str, Path]) -> dict[str, Path]:
@@ -97,8 +104,12 @@ def _compare_folders(
     return lines, not different and not alone
 
 
-def named_runs(place: Path) -> dict[str, Path]:
+def named_runs(place: Path, by_point: bool = True) -> dict[str, Path]:
     """Finished runs in a folder by name: a point of a sweep, or scheme and seed, or else the path.
+
+    Args:
+        place: the folder.
+        by_point: False: also those of a sweep by scheme and seed.
 
     Raises:
         ResultsError: no finished run there.
@@ -108,7 +119,7 @@ def named_runs(place: Path) -> dict[str, Path]:
         raise ResultsError(f"No finished run in {place}.")
     in_sweeps = {
         point_folder(sweep, point): f"{point_name(point)}, seed {point.get('seed')}"
-        for sweep in found.sweeps
+        for sweep in (found.sweeps if by_point else ())
         for point in sweep_points(sweep)
     }
     names = [in_sweeps.get(folder.resolve()) or _scheme_name(folder) for folder in found.finished]

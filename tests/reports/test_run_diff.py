@@ -196,6 +196,22 @@ def test_sweeps_are_matched_by_their_points(real_runs, tmp_path):
     assert same and lines == ["2 of 2 pairs of runs are equal."]
 
 
+def test_a_sweep_beside_runs_is_matched_by_scenario_scheme_and_seed(real_runs, tmp_path):
+    """A run of its own has no point: it matched nothing, though labels and values are equal."""
+    listed = []
+    for seed in (0, 1):
+        shutil.copytree(real_runs / f"5MHz-s{seed}", tmp_path / "sweep" / f"points/{seed}")
+        shutil.copytree(real_runs / f"5MHz-s{seed}", tmp_path / "runs" / f"run{seed}")
+        listed.append({"folder": f"points/{seed}", "label": None, "values": {}, "seed": seed})
+    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps({"points": listed, "linked": []}))
+    lines, same = compare(tmp_path / "sweep", tmp_path / "runs")
+    assert same and lines == ["2 of 2 pairs of runs are equal."]
+    shutil.rmtree(tmp_path / "runs" / "run0")
+    shutil.rmtree(tmp_path / "sweep" / "points" / "1")
+    lines, same = compare(tmp_path / "sweep", tmp_path / "runs")
+    assert not same and "  key seed: 0 | 1" in lines
+
+
 def test_bad_input_is_one_sentence(real_runs, tmp_path):
     (tmp_path / "empty").mkdir()
     run = real_runs / "5MHz-s0"
