@@ -35,7 +35,8 @@ def overview(schemes: list[Scheme]) -> str:
     runs = [run for scheme in schemes for run in scheme.runs]
     scenarios = list(dict.fromkeys(str(run.summary["scenario"]) for run in runs))
     limits = sorted({run.threshold_s for run in runs if run.threshold_s is not None})
-    threshold = "latency threshold " + " or ".join(map(milliseconds, limits))
+    without = ["none"] * any(run.threshold_s is None for run in runs)
+    threshold = "latency threshold " + " or ".join([*map(milliseconds, limits), *without])
     return (
         f"{counted(len(schemes), 'scheme')} on the scenario{'s' * (len(scenarios) > 1)} "
         f"{', '.join(scenarios)}: "

@@ -166,6 +166,12 @@ def test_overview(schemes_of):
     )
 
 
+def test_the_overview_says_that_some_schemes_have_no_threshold(scheme_of):
+    schemes = [scheme_of(), scheme_of(scheme="free", threshold_s=None)]
+    assert findings.overview(schemes).endswith("latency threshold 25.0\u00a0ms or none.")
+    assert findings.overview(schemes[1:]).endswith("seed 0, no latency threshold.")
+
+
 @pytest.mark.slow
 def test_schemes_whose_intervals_overlap_have_no_order(schemes_of):
     """Seeds 0, 1, 2 of joint: 0.7, 0.75, 0.8; t(2) s / sqrt(3) is 0.124, so 0.65 is not told apart.
