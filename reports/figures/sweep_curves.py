@@ -14,6 +14,7 @@ from edgesim.results.flat_scenario import NONE
 from edgesim.scenario.units import parse
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme, at_middle_value
 from reports.run_data.statistics.metrics import ACCURACY, LATENCY, PRUNING, Metric
+from reports.run_data.statistics.round_latencies import thresholds_s
 from reports.run_data.statistics.seed_intervals import Estimate, estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import (
@@ -178,7 +179,7 @@ def sweep_curves(
     set_scales(panel, style, x="log" if wide else "linear")
     if panel.get_xscale() == "linear" and len(values) <= 8:
         panel.set_xticks(values, [f"{value:g}" for value in values])
-    if along.key == LATENCY_KEY and metric is LATENCY:
+    if along.key == LATENCY_KEY and metric is LATENCY and thresholds_s(schemes):
         # many points, as on a logarithmic axis it is no straight line
         limits = np.geomspace(values[0], values[-1], 100) if values[0] > 0 else np.array(values)
         limits_s = limits * parse(f"1 {along.unit}", "s")

@@ -288,3 +288,13 @@ def test_on_a_logarithmic_axis_small_values_lie_apart(tmp_path, write_run):
         figures, _ = report_figures(schemes_of(tmp_path), ReportOptions(y_scale=scale))
         captions = {each.name: each.caption for each in figures}
         assert f"hide one another: {equal}." in captions["latency-by-bandwidth"]
+
+
+def test_the_threshold_of_jobs_that_overlap_has_no_line(write_sweep):
+    (key,) = swept_keys(schemes := schemes_of(write_sweep(bands=("10 MHz",), seeds=(0,))))
+    lines, _ = swept.sweep_lines(schemes, [key], key, LATENCY)
+    for run in (scheme.first for scheme in schemes):
+        rounds, jobs = run.rounds.assign(in_flight=1), run.device_rounds.assign(job=0)
+        vars(run).update(rounds=rounds, device_rounds=jobs)
+    (panel,) = swept.sweep_curves(schemes, lines, key, LATENCY, style.IEEE).axes
+    assert "threshold" not in [line.get_label() for line in panel.lines]
