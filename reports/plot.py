@@ -103,7 +103,7 @@ def report(
     folder = Path(out) if out is not None else default_folder(dirs)
     metrics = partial(metrics_in, dirs)
     if options is not None:
-        return write_report(dirs, folder, options_from(dict(options), metrics))
+        return write_report(dirs, folder, options_from(options, metrics))
     file = file_beside(dirs[0])
     with said_where_written(file):
         return write_report(dirs, folder, read_options(file, metrics=metrics))
@@ -122,7 +122,7 @@ def figure(runs: GivenRuns, name: str, options: Mapping[str, Any] | None = None)
         ResultsError: nothing finished there, these results lack the figure, or nothing to draw.
     """
     every = schemes_of(runs)
-    chosen = options_from({**(options or {}), "figures": [name]}, partial(own_metrics, every))
+    chosen = options_from(options or {}, partial(own_metrics, every), figures=[name])
     schemes = named_schemes(sliced_schemes(every, chosen.slice), chosen.schemes)
     [found], _ = report_figures(schemes, chosen)
     with styled(file_style(chosen)):

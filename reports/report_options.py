@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -138,13 +138,24 @@ def said_where_written(path: Path | None, overrides: Sequence[str] = ()) -> Iter
         raise
 
 
-def options_from(given: dict[str, Any], metrics: OwnMetrics = tuple) -> ReportOptions:
-    """The options as keyword arguments of a Python function; metrics: see `read_options`.
+def options_from(
+    given: Mapping[str, Any], metrics: OwnMetrics = tuple, figures: Sequence[str] | None = None
+) -> ReportOptions:
+    """The options that a Python function is given.
+
+    Args:
+        given: key -> value.
+        metrics: see `read_options`.
+        figures: in place of those that are given; None: these.
 
     Raises:
-        ScenarioError: see `read_options`.
+        ScenarioError: see `read_options`; or ``given`` is no mapping.
     """
-    return _validated(Document(given, {(): "options"}), metrics)
+    if not isinstance(given, Mapping):
+        problem = f'{type(given).__name__} is no mapping; write one, such as {{"style": "ieee"}}'
+        raise ScenarioError(f"options: {problem}")
+    asked = {} if figures is None else {"figures": figures}
+    return _validated(Document({**given, **asked}, {(): "options"}), metrics)
 
 
 def _validated(document: Document, metrics: OwnMetrics) -> ReportOptions:

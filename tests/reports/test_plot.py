@@ -260,6 +260,15 @@ def test_a_report_of_what_is_no_folder_is_refused(given):
         plot.report(given)
 
 
+@pytest.mark.parametrize("options", [["style=ieee"], "style=ieee"])
+def test_options_that_are_no_mapping_are_refused(run, options):
+    sentence = r"^options: (list|str) is no mapping; write one, such as {\"style\": \"ieee\"}$"
+    with pytest.raises(ScenarioError, match=sentence):
+        plot.report(run, options)
+    with pytest.raises(ScenarioError, match=sentence):
+        plot.figure(run, "cdf", options)
+
+
 def test_loaded_results_are_drawn_without_the_runs_beside_them(tmp_path, write_sweep, write_run):
     """A sweep was repeated without seed 1, whose run is still there: no part of its results."""
     sweep = write_sweep(thresholds=("15 ms",), bands=("10 MHz",))
