@@ -79,6 +79,9 @@ def _cannot_write(out: Path, why: str) -> ResultsError:
 
 def _check_replaceable(out: Path) -> None:
     if not out.exists():
+        above = next(parent for parent in out.parents if parent.exists())
+        if not above.is_dir():
+            raise _cannot_write(out, f"{above} is a file; give --out a folder")
         return
     if not out.is_dir():
         raise _cannot_write(out, "it is a file; give --out a folder")

@@ -1,6 +1,7 @@
 """A report is there as a whole or not at all."""
 
 import contextlib
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,11 @@ def test_no_place_to_write(tmp_path, two_runs):
     (tmp_path / "file").write_text("")
     with pytest.raises(ResultsError, match="cannot be written"):
         write_report([two_runs], tmp_path / "file")
+    for below in ("out", "deep/out"):
+        place = tmp_path / "file" / below
+        sentence = f"written to {place}: {tmp_path / 'file'} is a file; give --out a folder"
+        with pytest.raises(ResultsError, match=re.escape(sentence)), replaced_folder(place):
+            pass
 
 
 @pytest.mark.slow
