@@ -72,8 +72,8 @@ def sweep_lines(
 ) -> tuple[list[SweepLine], str]:
     """A line for every series and every value of the other keys.
 
-    Where these are too many, one key after the other is held at its middle value. The runs of a
-    line differ in no other key of numbers.
+    Where these are too many, one key after the other is held at its middle value, of those at which
+    there are lines. The runs of a line differ in no other key of numbers.
 
     Args:
         schemes: all of the sweep.
@@ -89,7 +89,7 @@ def sweep_lines(
     here = [scheme for scheme in schemes if along.of(scheme.values) is not None]
     chosen = []
     for key in list(others):
-        middle, text = at_middle_value(here, key)
+        middle, text = at_middle_value(here, key, _on_lines(here, others, along))
         lines = len({series_label(scheme, others) for scheme in here})
         if text and key is not family and (family is not None or lines > MOST_SERIES):
             here = middle
@@ -103,6 +103,14 @@ def sweep_lines(
     if len(lines_found) > MOST_SERIES:
         chosen.append(f"the first {MOST_SERIES} of {len(lines_found)} lines")
     return lines_found[:MOST_SERIES], ", ".join(chosen)
+
+
+def _on_lines(schemes: Sequence[Scheme], keys: Sequence[SweptKey], along: SweptKey) -> list[Scheme]:
+    """The schemes with another one that differs in nothing but the key of the axis."""
+    lines: dict[str, dict[float | None, Scheme]] = {}
+    for scheme in schemes:
+        lines.setdefault(series_label(scheme, keys), {})[along.of(scheme.values)] = scheme
+    return [scheme for line in lines.values() if len(line) > 1 for scheme in line.values()]
 
 
 def series_label(scheme: Scheme, keys: Sequence[SweptKey]) -> str:

@@ -164,15 +164,24 @@ def tied_keys(
     return tied
 
 
-def at_middle_value(schemes: list[Scheme], key: SweptKey) -> tuple[list[Scheme], list[str]]:
+def at_middle_value(
+    schemes: list[Scheme], key: SweptKey, among: Sequence[Scheme] = ()
+) -> tuple[list[Scheme], list[str]]:
     """The schemes at the middle number of a key, or of a series without numbers, and its text.
 
     All schemes and no text where there are not two values.
+
+    Args:
+        schemes: of a sweep.
+        key: one of its keys.
+        among: those of them whose numbers the middle one is of; empty: all.
     """
-    numbers = {key.of(scheme.values) for scheme in schemes} - {None}
-    values = sorted(number for number in numbers if number is not None)
-    if len(values) < 2:
+    numbers, wanted = (
+        {key.of(scheme.values) for scheme in group} - {None} for group in (schemes, among)
+    )
+    if len(numbers) < 2:
         return schemes, []
+    values = sorted(number for number in wanted or numbers if number is not None)
     middle = values[(len(values) - 1) // 2]
     with_number = {each.series for each in schemes if key.of(each.values) is not None}
     kept = [

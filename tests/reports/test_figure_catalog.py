@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shutil
 
 import pytest
 from pytest import approx
@@ -33,6 +34,18 @@ def test_two_keys_that_end_alike_give_two_sets_of_figures(tmp_path, write_run):
     names = [plate.name for plate in report_figures(found)[0]]
     assert len(set(names)) == len(names)
     assert {"rho-by-devices-0-cpu-frequency", "rho-by-devices-1-cpu-frequency"} <= set(names)
+
+
+@pytest.mark.slow
+def test_other_axes_are_held_where_there_are_lines(write_sweep):
+    """The middle one of five thresholds, 20 ms, has one band: no line, and yet there are some."""
+    sweep = write_sweep(thresholds=[f"{t} ms" for t in (10, 15, 20, 25, 30)], seeds=(0,))
+    for path in sweep.glob("points/*-20ms-[24]0MHz-0"):
+        shutil.rmtree(path)
+    figures, notes = report_figures(load_schemes(find_runs([sweep]).finished))
+    figure = next(figure for figure in figures if figure.name == "latency-by-bandwidth")
+    assert figure.caption.endswith("Shown: latency threshold 15 ms; the data has all.")
+    assert notes == []
 
 
 def changed_together(tmp_path, write_run, linked=()):
