@@ -58,9 +58,12 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
         scenario = document_of(content, path).tree
     except ScenarioError as error:
         raise ResultsError(f"{path} cannot be read: {clause(error)}.") from None
-    if not isinstance(scenario.get("provenance") or {}, dict):
-        problem = f"provenance is {shorten(scenario['provenance'])}, not a mapping"
-        raise ResultsError(f"{path} is damaged: {problem}.")
+    report = scenario.get("report")
+    mappings = {key: scenario.get(key) for key in ("provenance", "evaluate")}
+    mappings["report.schemes"] = report.get("schemes") if isinstance(report, dict) else None
+    for key, value in mappings.items():
+        if not isinstance(value or {}, dict):
+            raise ResultsError(f"{path} is damaged: {key} is {shorten(value)}, not a mapping.")
     return content.decode("utf-8", "replace"), scenario
 
 

@@ -128,6 +128,18 @@ def test_only_regular_files_are_read(run, name, kind):
     assert f"{name} cannot be read: {expected}" in sentence(run)
 
 
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("report.schemes", "report: {beside: liu, schemes: [joint]}"),
+        ("evaluate", "evaluate: [1]"),
+    ],
+)
+def test_a_list_for_a_section_that_reports_read_is_damage(run, key, text):
+    (run / "scenario.yaml").write_text(f"name: x\n{text}\n")
+    assert f"scenario.yaml is damaged: {key} is a list, not a mapping" in sentence(run)
+
+
 def test_deep_json_and_an_alias_bomb_are_refused_at_once(run):
     text = (run / "scenario.yaml").read_text()
     nine = "a: &a [x,x,x,x,x,x,x,x,x]\n"
