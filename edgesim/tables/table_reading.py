@@ -85,6 +85,8 @@ def _csv_columns(content: bytes, name: str) -> dict[str, np.ndarray]:
     texts = dict(zip(head, zip(*lines, strict=True), strict=True)) if lines else {}
     kinds = {column: kind for column, kind in SCHEMAS[name].items() if column in head}
     if kinds and name == "rounds":  # a metric of the user's own stands behind its columns
+        if not head[-1].isidentifier():  # as a name of a function is; reports name files after it
+            raise TableError(f"column {shorten(head[-1])} is no name of a metric")
         kinds.setdefault(head[-1], float)
     return {column: _numbers(column, texts.get(column, ()), kind) for column, kind in kinds.items()}
 

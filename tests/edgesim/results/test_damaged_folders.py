@@ -114,6 +114,13 @@ def test_a_csv_table(run, change, expected):
     assert expected in sentence(run)
 
 
+def test_a_metric_whose_name_would_lead_out_of_a_report(run):
+    head, *rows = (run / "rounds.csv").read_text().splitlines()
+    lines = [f"{head},../../../x", *(f"{row},0.5" for row in rows)]
+    (run / "rounds.csv").write_text("\n".join(lines) + "\n")
+    assert 'rounds.csv is damaged: column "../../../x" is no name of a metric' in sentence(run)
+
+
 @pytest.mark.parametrize("name", PIPED)
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
 def test_only_regular_files_are_read(run, name, kind):
