@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from io import BufferedReader
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
 
 _KINDS = {
@@ -51,6 +51,21 @@ def open_regular(path: Path, max_bytes: int | None = None) -> BufferedReader:
         os.close(descriptor)
         raise
     return open(descriptor, "rb")
+
+
+def open_lock(path: Path) -> BufferedRandom:
+    """Open a file to lock it, and make it where there is none.
+
+    Raises:
+        OSError: it cannot be opened, or is a link, a pipe or a device.
+    """
+    if not path.is_symlink():
+        # as in `open_regular`, a pipe is not waited for
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o666)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return open(descriptor, "r+b")
+        os.close(descriptor)
+    raise OSError(errno.EINVAL, f"its {path.name} is no regular file", str(path))
 
 
 def read_regular(path: Path, max_bytes: int) -> bytes:

@@ -13,6 +13,7 @@ def write_atomic(path: Path, content: bytes | memoryview | str) -> None:
     data = content.encode() if isinstance(content, str) else content
     new = path.with_name(path.name + ".new")
     try:
+        new.unlink(missing_ok=True)  # a link there would have another file written
         new.write_bytes(data)
         os.replace(new, path)
     except OSError:

@@ -16,6 +16,7 @@ from edgesim.results.run_files import read_json, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import read_summary
 from edgesim.results.sweep_file import DONE, point_status, sweep_points
+from fl.regular_files import open_regular
 from fl.stored_files import DamagedFileError, read_sealed_arrays
 
 FINISHED, RUNNING, SWEEP = "finished", "running", "sweep"
@@ -174,7 +175,7 @@ def _is_locked(path: Path) -> bool:
     try:
         import fcntl
 
-        with open(path) as lock:
+        with open_regular(path) as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -28,6 +28,7 @@ from edgesim.runs.scheme_position import renew_scheme_position
 from edgesim.sweep.shorter_runs import ShorterRun, shorter_runs
 from edgesim.sweep.sweep_plan import SweepPlan
 from edgesim.sweep.sweep_point import SweepPoint
+from fl.regular_files import open_lock
 from fl.stored_files import BLANK, read_sealed_arrays, sealed
 
 
@@ -103,7 +104,7 @@ class SweepFolder:
             raise unusable(path, error) from error
 
     def _hold(self) -> None:
-        lock = open(self.path / "lock", "a")  # noqa: SIM115 (held until close)
+        lock = open_lock(self.path / "lock")
         with suppress(ImportError):
             import fcntl
 

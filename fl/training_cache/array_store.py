@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fl.contracts import Array
+from fl.regular_files import open_lock
 from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
 
 MAX_BYTES = 2 << 30
@@ -45,6 +46,7 @@ class ArrayStore:
         new = self._path(key).with_suffix(f".{os.getpid()}.new")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            new.unlink(missing_ok=True)  # a link there would have another file written
             new.write_bytes(sealed_arrays(arrays, {"key": key, "record": record}))
             os.replace(new, self._path(key))
         except OSError:
@@ -67,7 +69,7 @@ class ArrayStore:
             import fcntl
 
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = open(self.folder / f"{key[:LOCK_DIGITS]}.lock", "a")  # noqa: SIM115 (held until `making` ends)
+            lock = open_lock(self.folder / f"{key[:LOCK_DIGITS]}.lock")
         except (ImportError, OSError):
             return None
         with suppress(OSError):

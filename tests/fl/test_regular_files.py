@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from fl.regular_files import open_regular, read_regular
+from fl.regular_files import open_lock, open_regular, read_regular
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device", "large", "absent"])
@@ -35,3 +35,22 @@ def test_a_link_to_a_regular_file_is_read(tmp_path):
     (tmp_path / "link").symlink_to("file")
     with open_regular(tmp_path / "link") as file:
         assert file.read() == b"x"
+
+
+def test_a_lock_is_made_and_opened_again(tmp_path):
+    open_lock(tmp_path / "lock").close()
+    (tmp_path / "lock").write_text("kept")
+    open_lock(tmp_path / "lock").close()
+    assert (tmp_path / "lock").read_text() == "kept"
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_lock_that_is_no_regular_file_is_refused_and_not_waited_for(tmp_path, kind):
+    path = tmp_path / "lock"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(tmp_path / "made")
+    with pytest.raises(OSError, match="its lock is no regular file"):
+        open_lock(path)
+    assert not (tmp_path / "made").exists()

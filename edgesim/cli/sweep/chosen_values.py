@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edgesim.cli.console import console, print_line, table_of
+from edgesim.records.atomic_files import write_atomic
 from edgesim.results.best_validation import RULE, SELECTED, Choice, choose, chosen_scenario
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_point import short_names
@@ -30,7 +31,7 @@ def select_and_print(folder: SweepFolder) -> None:
     removed = " ".join(f"'~{key}'" for key in folder.plan.changes if key not in changes)
     if removed:
         head += f"# run it with {removed} too, as no file over another one removes a key\n"
-    path.write_text(head + text, encoding="utf-8")
+    write_atomic(path, head + text)
     hint = f"; run it with {removed}" if removed else ""
     print_line(f"{path}: the scenario with these values{hint}")
 

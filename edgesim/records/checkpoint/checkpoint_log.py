@@ -31,7 +31,8 @@ class CheckpointLog:
         self._digest = hashlib.sha256()
 
     def clear(self) -> None:
-        """Start an empty log."""
+        """Start an empty log, in the place of whatever lies there: a link, or a pipe."""
+        self.path.unlink(missing_ok=True)
         self.path.write_bytes(b"")
         self._digest = hashlib.sha256()
 
@@ -67,9 +68,12 @@ class CheckpointLog:
         """The blocks that the facts are about; what was appended after them is cut off.
 
         Raises:
-            DamagedFileError: their bytes are not those that were written; nothing is cut off.
+            DamagedFileError: their bytes are not those that were written, or those of a link, to
+                which the next round would be appended; nothing is cut off.
             OSError: the file cannot be read.
         """
+        if self.path.is_symlink():
+            raise DamagedFileError("its log is a link")
         self._digest = self.check(facts)
         if self.path.stat().st_size > facts["log_bytes"]:
             os.truncate(self.path, facts["log_bytes"])

@@ -95,10 +95,15 @@ class LargeArrays:
         """Remove both folders, unless they hold something else."""
         for turn, folder in enumerate(self.folders):
             self.keep({}, turn)
-            if folder.is_dir() and not any(folder.iterdir()):
+            if _is_ours(folder) and not any(folder.iterdir()):
                 folder.rmdir()
 
     def _files(self, turn: int) -> Iterator[Path]:
         folder = self.folders[turn]
-        if folder.is_dir():
+        if _is_ours(folder):
             yield from (path for path in folder.iterdir() if _OURS.fullmatch(path.name))
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whatever else names its files by digests may lie behind a link."""
+    return folder.is_dir() and not folder.is_symlink()

@@ -33,6 +33,7 @@ from edgesim.records.checkpoint.usable_folder import (
 )
 from edgesim.records.checksums import SUMS, FileDamage, damaged_files
 from edgesim.records.run_tables.table_files import FILES, ONLY_WITH_ROWS
+from fl.regular_files import open_lock
 from fl.stored_files import DamagedFileError, read_sealed_arrays, sealed_arrays
 
 RUN_FILES = [
@@ -95,7 +96,7 @@ class RunFolder:
         self.lock_file = self.path / "checkpoint" / "lock"
         self.large = LargeArrays(self.state_file.parent)
         self._turn = 1  # where the large arrays of the last whole state are
-        self._lock: IO[str] | None = None
+        self._lock: IO[bytes] | None = None
         self._found: list[str] | None = None  # what lay here before; None: there was no folder
         self._is_older = False  # the last state is damaged, and the run goes on from the other one
 
@@ -172,7 +173,7 @@ class RunFolder:
         """Keep other processes out of the folder, where the system has flock."""
         if self._lock is not None:
             return
-        lock = open(self.lock_file, "a")  # noqa: SIM115 (held until close)
+        lock = open_lock(self.lock_file)
         try:
             import fcntl
 

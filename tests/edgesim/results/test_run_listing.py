@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import re
 from shutil import rmtree
 
@@ -48,6 +49,9 @@ def test_how_far_each_run_is_and_in_what_it_differs(interrupted, copied_run):
     with open(interrupted / "checkpoint" / "lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert states(place)["half"] == "running at round 2 of 3"
+    (interrupted / "checkpoint" / "lock").unlink()
+    os.mkfifo(interrupted / "checkpoint" / "lock")  # which nobody waits for
+    assert states(place)["half"] == "interrupted at round 2 of 3"
     (interrupted / "scenario.yaml").unlink()  # as older runs that have not ended
     assert states(place)["half"] == "interrupted at round 2 of 3"
     (interrupted / "scenario.yaml").write_text("learning: [")

@@ -213,6 +213,15 @@ def test_arrays_without_a_state_are_removed(folder):
     again.close()
 
 
+def test_what_a_linked_folder_holds_stays(folder, tmp_path):
+    """Caches of models name their files by digests, too."""
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / ("a" * 64)).write_text("mine")
+    folder.large.folders[0].symlink_to(tmp_path / "blobs")
+    folder.large.remove()
+    assert (tmp_path / "blobs" / ("a" * 64)).read_text() == "mine"
+
+
 def test_an_array_of_another_shape_is_not_read(folder):
     """Its digest is that of the bytes, and the state's own digest that of shape and dtype."""
     folder.save(0, 0.1, models(1), {}, ROWS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -238,6 +239,20 @@ def test_a_run_that_has_not_started_takes_away_what_it_made_and_nothing_else(tmp
     folder.close()
     assert path.exists() == (before is not None)
     assert (path / "scenario.yaml").exists() == (path / "checkpoint").exists() == bool(before)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_lock_that_is_no_file_is_refused_and_not_waited_for(tmp_path, kind):
+    folder = RunFolder(tmp_path / "run", "abc")
+    folder.lock_file.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(folder.lock_file)
+    else:
+        folder.lock_file.symlink_to(tmp_path / "made")
+    folder.log_file.touch()
+    with pytest.raises(FolderError, match="its lock is no regular file"):
+        folder.open()
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_folder_that_is_gone_hides_no_error(folder):
