@@ -23,6 +23,7 @@ from edgesim.cli.console import (
     table_of,
 )
 from edgesim.cli.options import print_error
+from edgesim.errors import visible
 
 if TYPE_CHECKING:
     from edgesim.runs.simulated_run import Run
@@ -131,7 +132,7 @@ def _summary_table(summaries: Sequence[dict[str, Any]]) -> Table:
     targets = targets if measured == "accuracy" else []
     limits = [number(each.get("latency_threshold_s"), ".4g", 1e3) for each in summaries]
     limit = " / ".join(dict.fromkeys(limits))
-    title = summaries[0].get("scenario", "")
+    title = visible(summaries[0].get("scenario", ""))
     table = table_of(f"{title}, threshold {limit} ms" if limit != "-" else title)
     table.add_column("scheme")
     if seeded := len({each.get("seed") for each in summaries}) > 1:
@@ -140,7 +141,8 @@ def _summary_table(summaries: Sequence[dict[str, Any]]) -> Table:
     columns = [measured, *own, "latency ms", "late %", "sent", "energy J"]
     add_number_columns(table, [*columns, *(f"s to {target}" for target in targets)])
     for each in summaries:
-        table.add_row(*map(Text, _summary_cells(each, measured, own, targets, seeded)))
+        cells = _summary_cells(each, measured, own, targets, seeded)
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     return table
 
 

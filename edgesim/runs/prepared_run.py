@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.run_checkpoint import Checkpoint, RunFolder
 from edgesim.records.checksums import SUMS
 from edgesim.records.summary import unsettled_warnings
+from edgesim.results.summary_file import read_summary
 from edgesim.runs.artifacts import (
     peak_memory_bytes,
     resolved_scenario,
@@ -205,5 +205,5 @@ def kept_run(setup: Setup, folder: RunFolder, saved: Checkpoint) -> Run:
     log = new_log(setup)
     log.restore(saved.tables)
     setup.add_presence(log)
-    summary = json.loads((folder.path / "summary.json").read_text(encoding="utf-8"))
+    summary = read_summary(folder.path / "summary.json")
     return Run(folder.path, summary, log, setup.scenario)
