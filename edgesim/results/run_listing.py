@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.errors import ResultsError, counted
+from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, reason_of
 from edgesim.results.flat_scenario import FlatScenario, chosen_keys, flatten
 from edgesim.results.run_files import read_json, read_scenario
 from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import read_summary
 from edgesim.results.sweep_file import DONE, point_status, sweep_points
 from fl.regular_files import open_regular
-from fl.stored_files import DamagedFileError, read_sealed_arrays
+from fl.stored_files import read_sealed_arrays
 
 FINISHED, RUNNING, SWEEP = "finished", "running", "sweep"
 
@@ -91,8 +92,10 @@ def _listed(folder: Path) -> ListedRun:
         if damage and (folder / "scenario.yaml").exists():  # older runs have it at their end only
             return replace(listed, state=damage)
         return _unfinished(listed, scenario)
-    except (ResultsError, DamagedFileError, OSError) as error:
+    except ResultsError as error:
         return replace(listed, state=f"damaged: {error}")
+    except UNREADABLE as error:
+        return replace(listed, state=f"damaged: state.safetensors: {reason_of(error)}")
 
 
 def _method_name(scenario: Any) -> Any:
@@ -107,14 +110,14 @@ def _unfinished(listed: ListedRun, scenario: dict[str, Any]) -> ListedRun:
     facts: dict[str, Any] = {}
     with suppress(FileNotFoundError):  # before the first round has ended
         facts = read_sealed_arrays(checkpoint / "state.safetensors")[1]
-    done = int(facts.get("g", -1)) + 1
+    done, accuracy = int(facts.get("g", -1)) + 1, facts.get("accuracy")
     planned = facts.get("rounds", scenario.get("rounds", "?"))
     state = RUNNING if _is_locked(checkpoint / "lock") else "interrupted"
     return replace(
         listed,
         state=f"{state} at round {done} of {scenario.get('rounds', planned)}",
         rounds=done,
-        accuracy=facts.get("accuracy"),
+        accuracy=None if accuracy is None else float(accuracy),
     )
 
 

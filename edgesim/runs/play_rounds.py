@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -14,11 +16,12 @@ from edgesim.clocks.vectorised.resumed_columns import take_up_jobs
 from edgesim.clocks.vectorised.version_loop import VersionLoop
 from edgesim.engine.vectorised import round_loop as array_rounds
 from edgesim.engine.vectorised.round_loop import SteppedEnvironment, needs_processes
+from edgesim.errors import counted
 from edgesim.hierarchy.cloud_loop import CloudLoop
 from edgesim.hierarchy.edge_server import EdgeServer
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.interference.sector_channel import SectorChannel
-from edgesim.records.checkpoint.run_checkpoint import Checkpoint
+from edgesim.records.checkpoint.run_checkpoint import Checkpoint, reason_of
 from edgesim.records.checkpoint.usable_folder import USE_FRESH, FolderError
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_tables.table_columns import (
@@ -62,17 +65,29 @@ def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:
     Raises:
         FolderError: another version wrote it, with other tables or another state.
     """
-    try:
+    with refusing_other_versions():
         log.restore(saved.tables)
         for name, columns in log.tables.items():
             if rows_of(columns):
                 check_table(name, {c: np.asarray(values) for c, values in columns.items()})
+        if (rounds := rows_of(log.columns("rounds"))) != saved.g + 1:
+            raise ValueError(f"it has {rounds} of {counted(saved.g + 1, 'round')}")
         return restored_state(setup, saved)
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+
+
+@contextmanager
+def refusing_other_versions() -> Iterator[None]:
+    """Have what is raised over the content of a whole checkpoint end in a sentence.
+
+    Raises:
+        FolderError: something was raised.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError) as error:
         raise FolderError(
-            f"the checkpoint is whole, but another version wrote it ({reason}); {USE_FRESH} to "
-            "start again"
+            f"the checkpoint is whole, but another version wrote it ({reason_of(error)}); "
+            f"{USE_FRESH} to start again"
         ) from error
 
 

@@ -26,7 +26,7 @@ from edgesim.runs.continuation import continuable, without_unscheduled_scores
 from edgesim.runs.error_sentences import user_errors
 from edgesim.runs.feasibility.round_0 import Feasibility
 from edgesim.runs.fingerprint import result_digest, training_digest
-from edgesim.runs.play_rounds import new_log, play, restore
+from edgesim.runs.play_rounds import new_log, play, refusing_other_versions, restore
 from edgesim.runs.round_observer import Progress, Recorder
 from edgesim.runs.scheme_position import refuse_other_label, renew_scheme_position
 from edgesim.runs.setup.checks_before_training import check_before_training
@@ -75,7 +75,8 @@ class PreparedRun:
                 if damage == []:
                     refuse_other_label(folder.path, setup.scenario)
                 if saved:
-                    saved = without_unscheduled_scores(saved, setup)
+                    with refusing_other_versions():
+                        saved = without_unscheduled_scores(saved, setup)
                     if damage == [] and is_complete(setup, folder, saved):
                         renew_scheme_position(folder.path, setup.scenario)
                         return kept_run(setup, folder, saved)
@@ -203,7 +204,8 @@ def has_ended(setup: Setup, saved: Checkpoint) -> bool:
 def kept_run(setup: Setup, folder: RunFolder, saved: Checkpoint) -> Run:
     """A run that had ended before: nothing is computed again."""
     log = new_log(setup)
-    log.restore(saved.tables)
+    with refusing_other_versions():
+        log.restore(saved.tables)
     setup.add_presence(log)
     summary = read_summary(folder.path / "summary.json")
     return Run(folder.path, summary, log, setup.scenario)

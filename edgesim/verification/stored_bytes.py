@@ -9,7 +9,7 @@ import numpy as np
 
 from edgesim.errors import counted
 from edgesim.records.checkpoint.checkpoint_log import read_blocks
-from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder
+from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder, reason_of
 from edgesim.records.checksums import SUMS, damaged_files, read_sums
 from edgesim.records.run_tables.growing_tables import GrowingTables
 from edgesim.records.run_tables.table_columns import FURTHER_COLUMNS, FurtherColumns
@@ -47,18 +47,17 @@ def check_checkpoint(folder: Path) -> tuple[CheckResult, dict[str, Any] | None]:
         try:
             facts = run.read_state(file)[1]
             run.log.check(facts)
-            seen.append(facts)
+            seen.append((int(facts["g"]) + 1, facts))
         except UNREADABLE as error:
             if _version(file) != version:  # a run in progress has replaced it, and its arrays
                 continue
-            reason = getattr(error, "strerror", None) or error
-            damage.append(f"{file.name}: {reason}")
+            damage.append(f"{file.name}: {reason_of(error)}")
     if damage:
         return CheckResult(CHECKPOINT, FAILED, "; ".join(damage)), None
     if not seen:
         return CheckResult(CHECKPOINT, SKIPPED, "there is none yet"), None
-    rounds = counted(seen[0]["g"] + 1, "round")
-    return CheckResult(CHECKPOINT, PASSED, f"whole after {rounds}"), seen[0]
+    rounds, facts = seen[0]
+    return CheckResult(CHECKPOINT, PASSED, f"whole after {counted(rounds, 'round')}"), facts
 
 
 def _version(file: Path) -> tuple[int, int] | None:
@@ -79,7 +78,10 @@ def check_log(folder: Path, facts: dict[str, Any], tables: dict[str, pd.DataFram
         tables: as they were read.
     """
     log = GrowingTables(*(more for more in FURTHER_COLUMNS if _has_columns(tables, more)))
-    log.restore(read_blocks(RunFolder(folder).log_file, facts["log_bytes"]))
+    try:
+        log.restore(read_blocks(RunFolder(folder).log_file, facts["log_bytes"]))
+    except UNREADABLE as error:
+        return CheckResult(LOG, FAILED, reason_of(error))
     for name, table in tables.items():
         logged = log.table(name)
         if len(logged) != len(table):

@@ -111,6 +111,9 @@ def read_blocks(path: Path, size: int | None = None) -> list[Tables]:
     Args:
         path: of the log.
         size: bytes to read; None: all.
+
+    Raises:
+        DamagedFileError: they are no blocks.
     """
     import pyarrow as pa
 
@@ -118,7 +121,10 @@ def read_blocks(path: Path, size: int | None = None) -> list[Tables]:
     size = path.stat().st_size if size is None else size
     with pa.OSFile(str(path)) as file:
         while file.tell() < size:
-            table = pa.ipc.open_stream(file).read_all()
+            try:
+                table = pa.ipc.open_stream(file).read_all()
+            except pa.ArrowException as error:
+                raise DamagedFileError(f"its log holds no tables ({error})") from error
             long = table.num_rows > MAX_LIST_ROWS
             columns = {
                 c: table[c].to_numpy() if long else table[c].to_pylist() for c in table.column_names

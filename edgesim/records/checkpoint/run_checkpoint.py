@@ -20,6 +20,7 @@ from typing import IO
 
 import numpy as np
 
+from edgesim.errors import one_line
 from edgesim.records.atomic_files import write_atomic
 from edgesim.records.checkpoint.checkpoint_log import CheckpointLog, Tables
 from edgesim.records.checkpoint.large_arrays import LargeArrays
@@ -52,6 +53,12 @@ RUN_FILES = [
 OPTIONAL = {"partition.json", *(FILES[name] for name in ONLY_WITH_ROWS)}
 # Raised over a damaged state, or over one that no run wrote.
 UNREADABLE = (DamagedFileError, OSError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def reason_of(error: Exception) -> str:
+    """What one of `UNREADABLE` says, as a part of a sentence."""
+    said = getattr(error, "strerror", None) or one_line(error)
+    return f"no {said}" if isinstance(error, KeyError) else said
 
 
 @dataclass(frozen=True)
@@ -226,7 +233,7 @@ class RunFolder:
                 tables = self.log.restore(facts)
                 g, time_s = int(facts["g"]), float(facts["time_s"])
             except UNREADABLE as error:
-                damage.append(f"{file.name}: {getattr(error, 'strerror', None) or error}")
+                damage.append(f"{file.name}: {reason_of(error)}")
                 continue
             self._is_older, self._turn = bool(damage), facts.get("turn", 1)
             warnings = list(facts.get("warnings", ()))

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import edgesim
 from edgesim.cli.app import app
 from edgesim.results.run_listing import list_runs
+from fl.stored_files import read_sealed_arrays, sealed_arrays
 
 
 @pytest.fixture
@@ -56,6 +57,17 @@ def test_how_far_each_run_is_and_in_what_it_differs(interrupted, copied_run):
     assert states(place)["half"] == "interrupted at round 2 of 3"
     (interrupted / "scenario.yaml").write_text("learning: [")
     assert "scenario.yaml cannot be read" in states(place)["half"]
+
+
+@pytest.mark.parametrize("facts", [{"g": "x"}, {"g": None}, {"accuracy": "high"}])
+def test_a_checkpoint_that_no_run_wrote_does_not_hide_the_others(interrupted, copied_run, facts):
+    copied_run("runs/done")
+    state = interrupted / "checkpoint" / "state.safetensors"
+    arrays, known = read_sealed_arrays(state)
+    state.write_bytes(sealed_arrays(arrays, known | facts))
+    result = CliRunner().invoke(app, ["list", "runs", str(interrupted.parent)])
+    assert result.exit_code == 0, result.exception
+    assert "damaged: state.safetensors: " in result.stdout and "finished" in result.stdout
 
 
 @pytest.mark.parametrize("text", ["learning: [", "provenance: 3\n", None])
