@@ -27,11 +27,15 @@ NETWORKS = ("wifi", "unknown", "2g", "3g", "4g", "5g")
 
 def of_fedscale(clients: dict[str, dict]) -> list[Intervals]:
     """Intervals of every client, repeated up to the longest trace."""
+    if not clients:
+        raise ValueError("it has no client")
     longest_s = max(client["finish_time"] for client in clients.values())
     found = []
     for client in clients.values():
         own, start_s = [], 0.0
         pairs = list(zip(client["active"], client["inactive"], strict=False))
+        if pairs and client["finish_time"] <= 0:  # they would be repeated for ever
+            raise ValueError(f"a client has a finish_time of {client['finish_time']}")
         while start_s < longest_s and pairs:
             own += [(start_s + on, min(start_s + off, longest_s)) for on, off in pairs]
             start_s += client["finish_time"]
@@ -42,6 +46,8 @@ def of_fedscale(clients: dict[str, dict]) -> list[Intervals]:
 def of_flash(clients: dict[str, dict]) -> list[Intervals]:
     """Intervals of every client, from the first message of all."""
     lines = [read_messages(client["messages"]) for client in clients.values()]
+    if not any(lines):
+        raise ValueError("no client has a message")
     begin = min(line[0][0] for line in lines if line)
     return [ready(line, begin) for line in lines]
 
@@ -77,5 +83,11 @@ def write(intervals: list[Intervals], path: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 4 or sys.argv[1] not in ("fedscale", "flash"):
         sys.exit(__doc__)
-    convert = {"fedscale": of_fedscale, "flash": of_flash}[sys.argv[1]]
-    write(convert(json.loads(Path(sys.argv[2]).read_text())), Path(sys.argv[3]))
+    kind, given, presence = sys.argv[1:]
+    convert = {"fedscale": of_fedscale, "flash": of_flash}[kind]
+    try:
+        found = convert(json.loads(Path(given).read_text(encoding="utf-8")))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else error
+        sys.exit(f"{given} is no trace of {kind}: {reason}")
+    write(found, Path(presence))
