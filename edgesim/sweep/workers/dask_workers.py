@@ -56,8 +56,8 @@ class DaskWorkers:
         longest_wait_s: how long to wait for a first worker, s; inf: for ever.
 
     Raises:
-        RunError: the scheduler cannot be reached, or its workers have several threads; also from
-            `capacity`, `start` and `events` where the scheduler is lost, or no worker comes.
+        RunError: the scheduler cannot be reached, or a worker has several threads; also from
+            `capacity`, `start` and `events`, and where the scheduler is lost or no worker comes.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class DaskWorkers:
                 self._client = dask_client(scheduler, count)
         except LearningError as error:
             raise RunError(str(error)) from error
-        self._refuse_threads(scheduler)
+        self._workers()  # of which none may have several threads
         self._deserted_s: float | None = None  # since when nobody is there, as far as was seen
         self._said_s = 0.0
         self._queue: Queue[tuple[str, str, Any]] = Queue()
@@ -83,19 +83,19 @@ class DaskWorkers:
         self._futures: dict[str, Any] = {}
         self._client.subscribe_topic(TOPIC, self._receive)
 
-    def _refuse_threads(self, scheduler: str | None) -> None:
-        for address, info in self._workers().items():
+    def _workers(self) -> dict[str, Any]:
+        """What the scheduler knows of each, also of those that came while points ran."""
+        self._refuse_loss()
+        try:
+            workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        except (OSError, KeyError, TimeoutError, CancelledError) as error:
+            raise RunError(LOST) from error
+        for address, info in workers.items():
             if info["nthreads"] > 1:
                 self._client.close()
                 problem = f"has {info['nthreads']} threads; start it with --nthreads 1"
-                raise RunError(f"worker {address} of {scheduler} {problem}")
-
-    def _workers(self) -> dict[str, Any]:
-        self._refuse_loss()
-        try:
-            return self._client.scheduler_info(n_workers=-1)["workers"]
-        except (OSError, KeyError, TimeoutError, CancelledError) as error:
-            raise RunError(LOST) from error
+                raise RunError(f"worker {address} of {self._scheduler} {problem}")
+        return workers
 
     def _refuse_loss(self) -> None:
         if self._client.status != "running":

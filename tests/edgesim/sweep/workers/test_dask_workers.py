@@ -67,6 +67,19 @@ def test_a_scheduler_without_workers_is_reported_and_not_waited_for_longer_than_
     assert odd.exit_code == 2 and 'command line: --wait-for-workers is "soon"' in odd.stderr
 
 
+@pytest.mark.slow
+def test_a_worker_with_several_threads_that_comes_later_is_refused():
+    distributed = pytest.importorskip("distributed")
+    options = {"threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=0, **options) as cluster:
+        backend = DaskWorkers(1, cluster.scheduler_address)
+        assert backend.capacity() == 1
+        cluster.scale(1)
+        backend._client.wait_for_workers(1, timeout=60)
+        with pytest.raises(RunError, match="has 2 threads; start it with --nthreads 1"):
+            backend.capacity()
+
+
 def test_dask_that_is_not_installed_is_one_sentence(tmp_path, monkeypatch, long_sweep):
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.chdir(tmp_path)
