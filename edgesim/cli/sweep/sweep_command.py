@@ -115,6 +115,10 @@ def sweep(
             refuse_unusable_sweep(out)
         data_folder = str(data.resolve()) if data else None
         plan = plan_sweep(scenario, values or (), seeds, only or (), data_folder, allow_code)
+        trains = {point.scenario.learning.executor for point in plan.points}
+        if backend is Backend.dask and "dask" in trains:  # a worker would wait for itself
+            problem = "learning.executor is dask, and so is --backend; leave one of them out"
+            raise ScenarioError(f"{COMMAND_LINE}: {problem}")
         if select and any(point.scenario.learning.validation is None for point in plan.points):
             raise ScenarioError(
                 f"{COMMAND_LINE}: --select needs samples that are held out; "

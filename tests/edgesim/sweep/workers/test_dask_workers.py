@@ -80,6 +80,26 @@ def test_a_worker_with_several_threads_that_comes_later_is_refused():
             backend.capacity()
 
 
+@pytest.mark.slow
+def test_points_that_would_train_on_workers_of_dask_are_no_points_of_such_workers(
+    tmp_path, monkeypatch, long_sweep
+):
+    """Their worker would wait for itself, or could start no workers of its own."""
+    pytest.importorskip("distributed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "long.yaml").write_text(long_sweep.text)
+    changes = [
+        "learning.dataset=digits",
+        "learning.partition={kind: iid}",
+        "learning.executor=dask",
+    ]
+    result = CliRunner().invoke(app, ["sweep", "long.yaml", *changes, "--backend", "dask"])
+    assert result.exit_code == 2, result.output
+    sentence = "learning.executor is dask, and so is --backend; leave one of them out"
+    assert result.stderr == f"command line: {sentence}\n"
+    assert not (tmp_path / "runs").exists()
+
+
 def test_dask_that_is_not_installed_is_one_sentence(tmp_path, monkeypatch, long_sweep):
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.chdir(tmp_path)
