@@ -89,11 +89,11 @@ def _progress() -> Iterator[Progress | None]:
         yield None
         return
     columns = TextColumn("figures {task.completed}/{task.total}"), BarColumn()
-    title = TextColumn("{task.description}")
+    title = TextColumn("{task.description}", markup=False)
     with Progress(*columns, title, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total, name: bar.update(
-            task, completed=done, total=total, description=name
+            task, completed=done, total=total, description=visible(name)
         )
 
 
@@ -108,7 +108,7 @@ def _missing_glyphs() -> Iterator[None]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     lacking = dict.fromkeys(chr(int(code[1])) for code in codes if code)
     if lacking:
-        text = "".join(lacking)
+        text = visible("".join(lacking))
         typer.echo(f"warning: figures show boxes for {text}, which their font lacks", err=True)
 
 

@@ -1,6 +1,7 @@
 """`edgesim report` on the command line."""
 
 import resource
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 import reports.plot as plot
 from edgesim import load, simulate
 from edgesim.cli.app import app
+from reports.command import _missing_glyphs, _progress
 
 OWN_METRIC = """
 name: own
@@ -97,6 +99,21 @@ def test_characters_without_a_glyph_are_one_sentence(run, tmp_path):
     result = CliRunner().invoke(app, [*given, "--out", str(tmp_path / "out")])
     sentence = "warning: figures show boxes for \u4e2d, which their font lacks\n"
     assert (result.exit_code, result.stderr) == (0, sentence)
+
+
+def test_a_terminal_obeys_no_character_without_a_glyph(capsys):
+    with _missing_glyphs():
+        warnings.warn("Glyph 155 (\\x9b) missing from font(s) DejaVu Sans.", stacklevel=1)
+    sentence = "warning: figures show boxes for \\x9b, which their font lacks\n"
+    assert capsys.readouterr().err == sentence
+
+
+def test_titles_beside_the_bar_are_no_markup(monkeypatch, capsys):
+    """They contain keys and metrics of the runs."""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal
+    with _progress() as progress:
+        progress(0, 2, "Loss against a[/b]\x1b[7m")
+    assert r"against a[/b]\x1b[7m" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["device_rounds.parquet", "spans.parquet", "rounds.csv"])
