@@ -7,8 +7,10 @@ import warnings
 from typing import Any
 
 from fl.errors import LearningError
+from fl.worker_processes import ENVIRONMENT, terminal_signals_blocked, worker_environment
 
 LOOPBACK = "127.0.0.1"  # a scheduler runs the code of whoever can reach it
+BEFORE_START = "distributed.nanny.pre-spawn-environ"  # dask's key of the environment of workers
 
 
 def dask_client(address: str | None, processes: int) -> Any:
@@ -21,6 +23,7 @@ def dask_client(address: str | None, processes: int) -> Any:
     Raises:
         LearningError: the scheduler cannot be reached.
     """
+    import dask
     from distributed import Client, LocalCluster
     from distributed.comm import parse_address
     from distributed.comm.registry import get_backend
@@ -31,7 +34,13 @@ def dask_client(address: str | None, processes: int) -> Any:
     cluster = None
     try:
         if address is None:
-            with warnings.catch_warnings():
+            again = {f"{BEFORE_START}.{name}": text for name, text in ENVIRONMENT.items()}
+            with (
+                warnings.catch_warnings(),
+                dask.config.set(again),  # of a worker that takes the place of another
+                worker_environment(),
+                terminal_signals_blocked(),
+            ):
                 # another cluster runs here, and the scheduler takes another port by itself
                 warnings.filterwarnings("ignore", "Port .* is already in use")
                 cluster = LocalCluster(

@@ -148,6 +148,21 @@ def test_a_sweep_ends_with_its_workers(started, tmp_path, number, send, moment):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "send"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill)]
+)
+def test_a_run_ends_with_the_dask_workers_that_train_it(started, tmp_path, number, send):
+    pytest.importorskip("distributed")
+    trained = ["learning.dataset=digits", "learning.partition={kind: iid}"]
+    process = started("run", "endless.yaml", *trained, "learning.executor=dask", "--out", "r")
+    wait_for((tmp_path / "r" / "checkpoint" / "state.safetensors").exists, process)
+    send(process.pid, number)
+    code, complaint = ended(process)
+    assert code == 128 + number and complaint.count("\n") == 1, complaint
+    wait_for(lambda: of_session(process.pid) == [])
+
+
+@pytest.mark.slow
 def test_process_1_of_a_container(started, tmp_path):
     """The system passes a signal to process 1 only where it has a handler."""
     namespace = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"]

@@ -12,13 +12,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from importlib.util import find_spec
 from queue import Empty, Queue
 from typing import Any
 
 from edgesim.errors import RunError
-from edgesim.sweep.workers.local_workers import terminal_signals_blocked, worker_environment
 from edgesim.sweep.workers.point_task import (
     DIED,
     ENDED,
@@ -70,9 +69,7 @@ class DaskWorkers:
         self._scheduler, self._report = scheduler, report
         self._longest_wait_s = longest_wait_s
         try:
-            blocked = terminal_signals_blocked() if scheduler is None else nullcontext()
-            with worker_environment(), blocked:
-                self._client = dask_client(scheduler, count)
+            self._client = dask_client(scheduler, count)
         except LearningError as error:
             raise RunError(str(error)) from error
         self._workers()  # of which none may have several threads

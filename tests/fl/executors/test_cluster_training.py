@@ -1,6 +1,7 @@
 """Jobs on the workers of a cluster: the bytes of one process, the data sent once, lost workers."""
 
 import os
+import signal
 import threading
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from edgesim.seeds import Seeds
+from fl.dask_client import dask_client
 from fl.errors import LearningError
 from fl.executors.cluster_training import ClusterTraining, divided
 from fl.executors.executor_choice import choose, on_a_worker
@@ -32,6 +34,23 @@ def client():
 @pytest.fixture(scope="module")
 def perceptron(digits):
     return Bench(LearningTask(build("mlp", digits.input_shape, 10), digits, 16, Seeds(3)))
+
+
+@pytest.mark.slow
+def test_workers_run_no_module_of_the_working_folder(tmp_path, monkeypatch):
+    """Nor does one that takes the place of another: a scenario alone may ask for workers."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "select.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    client = dask_client(None, 1)
+    try:
+        (pid,) = client.run(os.getpid).values()
+        os.kill(pid, signal.SIGKILL)
+        while list(client.run(os.getpid, on_error="ignore").values()) in ([], [pid]):
+            client.wait_for_workers(1, timeout=60)
+    finally:
+        client.close()
+        client.cluster.close()
+    assert not (tmp_path / "ran").exists()
 
 
 def same(one, other):
