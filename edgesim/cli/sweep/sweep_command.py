@@ -97,6 +97,9 @@ def sweep(
     with exit_on_error():
         if backend is not Backend.dask:
             _refuse_dask_options(scheduler=scheduler, wait_for_workers=wait_for_workers)
+        if scheduler is not None and workers is not None and not dry_run:
+            problem = "--workers does not decide how many points run on the workers of --scheduler"
+            raise ScenarioError(f"{COMMAND_LINE}: {problem}; only --dry-run reads it")
         scenario = scenario_file(scenario)
         longest_wait_s = _seconds("--wait-for-workers", wait_for_workers)
         from edgesim.cli.sweep.chosen_values import select_and_print

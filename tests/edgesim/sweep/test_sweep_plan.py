@@ -212,6 +212,10 @@ def test_a_swept_method_of_a_file_without_schemes_starts_afresh(folder):
         (["tiny.yaml", "rounds=range(1,2000,1)", "--seeds", "0-99"], "allowed are 100000"),
         (["missing.yaml"], "there is no such file"),
         (["tiny.yaml", "--scheduler", "tcp://h:1"], "--scheduler is only read with --backend dask"),
+        (
+            ["tiny.yaml", "--backend", "dask", "--scheduler", "tcp://h:1", "--workers", "2"],
+            "--workers does not decide how many points run on the workers of --scheduler",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence_before_anything_runs(folder, arguments, sentence, sweep):
