@@ -20,7 +20,10 @@ from fl.errors import DataError
 from fl.regular_files import MAX_DATA_BYTES, open_regular
 
 HOW = "numpy.savez(file, x_train=..., y_train=..., x_test=..., y_test=...) writes such a file"
-DAMAGED = (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile, KeyError, MemoryError)
+DAMAGED = (  # a RuntimeError: an archive is encrypted, or packed by a method that there is not
+    *(OSError, ValueError, EOFError, KeyError, MemoryError, RuntimeError),
+    *(zlib.error, zipfile.BadZipFile),
+)
 
 
 def is_array_file(dataset: str) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import zipfile
 from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
 from fl.contracts import Array
+from fl.data.array_files import DAMAGED
 from fl.errors import DataError
 from fl.regular_files import open_regular
 
@@ -109,11 +108,11 @@ def owners_of_npz(path: Path, samples: tuple[int, int], devices: int) -> tuple[A
     """The device of each training and test sample, -1: nobody's."""
     try:
         with open_regular(path, MAX_PARTITION_BYTES) as content:
-            file = np.load(content, allow_pickle=False)
-            if not isinstance(file, NpzFile):
+            if content.peek(2)[:2] != b"PK":
                 raise ValueError("it is no archive of arrays")
+            file = np.load(content, allow_pickle=False)
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, MemoryError) as error:
+    except DAMAGED as error:
         raise DataError(f"{path} cannot be read: {str(error).rstrip('.')}") from error
     if "train" not in arrays or set(arrays) - {"train", "test"}:
         raise DataError(
