@@ -76,8 +76,10 @@ def find_data(scenario: Scenario, given: Any, allow_code: bool) -> DataSource:
         if not path.exists():
             problem = f"is {name}, but there is no file {path}; {RELATIVE}"
             raise ScenarioKeyError(DATASET, problem)
-        files = (*array_files.array_paths(path), *held)
-        return DataSource(array_files.read_array_files(path), files)
+        samples = array_files.read_array_files(path)
+        if name == KEPT_DATA:  # goes by its content, as it did when Python gave it
+            return DataSource(samples, held, in_memory=True)
+        return DataSource(samples, (*array_files.array_paths(path), *held))
     files = (*datasets.locate(name, given), *held)
     return DataSource(datasets.load(name, given), files, root=given)
 

@@ -116,3 +116,21 @@ def test_a_copy_that_was_changed_since_is_refused(tiny, tmp_path, name):
     made_again = [WHOLE, iid, "rounds=1", f"learning.dataset={file}", *FEDAVG]
     simulate(load(tiny, made_again), out=tmp_path / "run")
     assert damaged_files(tmp_path / "run") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [False, True])
+def test_a_run_of_data_from_python_goes_on_from_the_copy_in_its_folder(tiny, tmp_path, words):
+    """It was refused as another run, of other data."""
+    x, y = np.random.default_rng(0).normal(size=(40, 5)), np.arange(40) % 2
+    ids = np.arange(40) % 4
+    data = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
+    data["clients_train"] = np.array([f"user{i}" for i in ids]) if words else ids
+    changes = [WHOLE, "learning.partition={kind: natural}", *FEDAVG]
+    runs = [
+        simulate(load(tiny, [*changes, f"rounds={n}"]), data=data, out=tmp_path / f"run{n}")
+        for n in (1, 2)
+    ]
+    resumed = load(tmp_path / "run1" / "scenario.yaml", "rounds=2")
+    assert simulate(resumed, out=tmp_path / "run1").rounds.equals(runs[1].rounds)
+    assert damaged_files(tmp_path / "run1") == []
