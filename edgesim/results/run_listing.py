@@ -21,6 +21,8 @@ from fl.regular_files import open_regular
 from fl.stored_files import read_sealed_arrays
 
 FINISHED, RUNNING, SWEEP = "finished", "running", "sweep"
+# the second alone where a kill came before the new state
+STATES = ("checkpoint/state.safetensors", "checkpoint/previous-state.safetensors")
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,10 @@ def _method_name(scenario: Any) -> Any:
 def _unfinished(listed: ListedRun, scenario: dict[str, Any]) -> ListedRun:
     checkpoint = listed.folder / "checkpoint"
     facts: dict[str, Any] = {}
-    with suppress(FileNotFoundError):  # before the first round has ended
-        facts = read_sealed_arrays(checkpoint / "state.safetensors")[1]
+    for name in STATES:  # none before the first round has ended
+        with suppress(FileNotFoundError):
+            facts = read_sealed_arrays(listed.folder / name)[1]
+            break
     done, accuracy = int(facts.get("g", -1)) + 1, facts.get("accuracy")
     planned = facts.get("rounds", scenario.get("rounds", "?"))
     state = RUNNING if _is_locked(checkpoint / "lock") else "interrupted"
@@ -165,7 +169,7 @@ def _with_keys(runs: Sequence[ListedRun]) -> list[ListedRun]:
 
 
 def _changed_at(folder: Path) -> datetime:
-    names = ("summary.json", "sweep.json", "checkpoint/state.safetensors", "scenario.yaml")
+    names = ("summary.json", "sweep.json", *STATES, "scenario.yaml")
     times = [0.0]
     for name in names:
         with suppress(OSError):

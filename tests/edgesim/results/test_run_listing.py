@@ -53,6 +53,9 @@ def test_how_far_each_run_is_and_in_what_it_differs(interrupted, copied_run):
     (interrupted / "checkpoint" / "lock").unlink()
     os.mkfifo(interrupted / "checkpoint" / "lock")  # which nobody waits for
     assert states(place)["half"] == "interrupted at round 2 of 3"
+    state = interrupted / "checkpoint" / "state.safetensors"
+    state.replace(state.with_name("previous-state.safetensors"))  # killed before the new one
+    assert states(place)["half"] == "interrupted at round 2 of 3"
     (interrupted / "scenario.yaml").unlink()  # as older runs that have not ended
     assert states(place)["half"] == "interrupted at round 2 of 3"
     (interrupted / "scenario.yaml").write_text("learning: [")
