@@ -12,7 +12,7 @@ import numpy as np
 from edgesim.results.finished_run import FinishedRun
 from reports.run_data.job_outcomes import any_wasted, wasted
 from reports.run_data.scheme_grouping import Scheme, untuned_notes
-from reports.run_data.statistics.metrics import ACCURACY, LATENCY, RHO, own_metrics
+from reports.run_data.statistics.metrics import ACCURACY, LATENCY, LOSS, RHO, own_metrics
 from reports.run_data.statistics.round_latencies import latencies_s
 from reports.run_data.statistics.run_totals import (
     final,
@@ -35,10 +35,13 @@ Cells = tuple[tuple[Column, Callable[[Scheme], Any]], ...]
 
 
 def scheme_table(schemes: list[Scheme]) -> Table:
-    """One line per scheme: what it is, its accuracy and metric, its pruning, its certificates."""
-    points, residual = decimals(1, 100), Column("certificate_worst", "Worst residual", _residual)
+    """One line per scheme: what it is, its accuracy and metric, its pruning, its certificates.
+
+    Of real targets there is no accuracy, and the loss stands in its place.
+    """
+    residual = Column("certificate_worst", "Worst residual", _residual)
     metrics = own_metrics(schemes)
-    accuracy = Column("final_accuracy", "Final accuracy (%)", points, best="max")
+    learned, meaning = _final_loss() if _have_real_targets(schemes) else _final_accuracy()
     cells: Cells = (
         (SCHEME, lambda s: s.label),
         (
@@ -51,24 +54,48 @@ def scheme_table(schemes: list[Scheme]) -> Table:
         ),
         (Column("seeds", "Seeds", printed=False), lambda s: len(s.runs)),
         (Column("rounds", "Rounds", MEAN_COUNT, printed=False), _rounds_played),
-        *_estimated(accuracy, ACCURACY.of),
-        (
-            Column("final_accuracy_std_devices", "Std over devices (points)", points),
-            lambda s: seed_mean(s, lambda run: final(run, "accuracy_std")),
-        ),
+        *learned,
         *(cell for name in metrics for cell in _final_metric(name)),
         *_estimated(Column("rho_mean", f"Mean {RHO}", decimals(3)), rho_mean),
         (residual, lambda s: float(np.max([worst_residual(run) for run in s.runs]))),
     )
     caption = (
-        "Schemes. Accuracy: mean over devices of each device's own model on its own test data, "
-        "and its standard deviation over devices. "
+        f"Schemes. {meaning}"
         + "".join(f"{name}: mean over devices in the last evaluated round. " for name in metrics)
         + "Residual: the worst of the allocations' "
         f"certificates (relative). {interval_text(seed_counts(schemes))}"
     )
     caption = " ".join([caption, *untuned_notes(schemes)])
     return _by_scheme("schemes", caption, schemes, cells)
+
+
+def _have_real_targets(schemes: list[Scheme]) -> bool:
+    runs = [run for scheme in schemes for run in scheme.runs]
+    accurate, lossy = (np.isfinite([each.of(run) for run in runs]) for each in (ACCURACY, LOSS))
+    return bool(lossy.any() and not accurate.any())
+
+
+def _final_accuracy() -> tuple[Cells, str]:
+    points = decimals(1, 100)
+    accuracy = Column("final_accuracy", "Final accuracy (%)", points, best="max")
+    cells = (
+        *_estimated(accuracy, ACCURACY.of),
+        (
+            Column("final_accuracy_std_devices", "Std over devices (points)", points),
+            lambda s: seed_mean(s, lambda run: final(run, "accuracy_std")),
+        ),
+    )
+    meaning = (
+        "Accuracy: mean over devices of each device's own model on its own test data, and its "
+        "standard deviation over devices. "
+    )
+    return cells, meaning
+
+
+def _final_loss() -> tuple[Cells, str]:
+    loss = Column("final_loss", "Final loss", significant(4), best="min")
+    meaning = "Loss: mean over devices of each device's own model on its own test data. "
+    return _estimated(loss, LOSS.of), meaning
 
 
 def _final_metric(name: str) -> Cells:

@@ -29,6 +29,20 @@ def test_scheme_table_by_hand(scheme_of):
     assert float(row["rho_mean"]) == 0.5 and float(row["certificate_worst"]) == 1e-12
 
 
+def test_of_real_targets_the_loss_stands_in_place_of_the_accuracy(scheme_of):
+    schemes = [
+        scheme_of(scheme=name, accuracy=(NAN,) * 4, loss=(NAN, 9.0, NAN, last))
+        for name, last in (("a", 2.5), ("b", 1.5))
+    ]
+    table = tables.scheme_table(schemes)
+    assert [float(row["final_loss"]) for row in rows_of(table)] == [2.5, 1.5]
+    assert not [name for name in rows_of(table)[0] if "accuracy" in name]
+    assert "Loss: mean over devices" in table.caption and "ccuracy" not in table.caption
+    untrained = scheme_of(accuracy=(NAN,) * 4, loss=(NAN,) * 4)
+    for mixed in ([*schemes, scheme_of(loss=(1.0,) * 4)], [untrained]):
+        assert "final_accuracy" in rows_of(tables.scheme_table(mixed))[0]
+
+
 @pytest.mark.slow
 def test_a_metric_of_the_users_own_has_its_last_value(write_run, tmp_path):
     """0.2, 0.4 and 0.6 at the end: t(2, 0.975) is 4.303, and the standard deviation 0.2."""
