@@ -148,17 +148,14 @@ def test_a_sweep_ends_with_its_workers(started, tmp_path, number, send, moment):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "send"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill)]
-)
-def test_a_run_ends_with_the_dask_workers_that_train_it(started, tmp_path, number, send):
+def test_a_run_ends_with_the_dask_workers_that_train_it(started, tmp_path):
     pytest.importorskip("distributed")
     trained = ["learning.dataset=digits", "learning.partition={kind: iid}"]
     process = started("run", "endless.yaml", *trained, "learning.executor=dask", "--out", "r")
     wait_for((tmp_path / "r" / "checkpoint" / "state.safetensors").exists, process)
-    send(process.pid, number)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the command and its workers
     code, complaint = ended(process)
-    assert code == 128 + number and complaint.count("\n") == 1, complaint
+    assert code == 128 + signal.SIGINT and complaint.count("\n") == 1, complaint
     wait_for(lambda: of_session(process.pid) == [])
 
 
