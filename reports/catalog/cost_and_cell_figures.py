@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from reports.catalog.report_figure import CELL, COSTS, ReportFigure, seeds_text, spread_text
+from reports.catalog.report_figure import (
+    CELL,
+    COSTS,
+    ReportFigure,
+    lacking_text,
+    seeds_text,
+    spread_text,
+)
 from reports.figures import (
     cell_topology,
     device_allocation,
@@ -14,7 +21,7 @@ from reports.figures import (
 from reports.figures.costs import accuracy_against_cost, payload_and_energy, target_costs
 from reports.figures.network import sector_map, sinr_and_throughput
 from reports.run_data.scheme_grouping import Scheme, target_accuracies
-from reports.run_data.statistics.metrics import RHO
+from reports.run_data.statistics.metrics import ACCURACY, RHO
 from reports.run_data.statistics.seed_intervals import target_estimate
 from reports.run_data.swept_keys import short_names
 
@@ -28,7 +35,8 @@ def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[R
             "Accuracy against latency and energy",
             "Final accuracy against what a round costs. Filled: on the Pareto front, where no "
             "other scheme is at least as accurate for at most the price; dotted: the best "
-            f"accuracy for a price{seeds_text(schemes, 'bars: ')}.{_point_names(schemes)}",
+            f"accuracy for a price{seeds_text(schemes, 'bars: ')}."
+            f"{lacking_text(schemes, ACCURACY, ' and on no front')}{_point_names(schemes)}",
             partial(accuracy_against_cost.accuracy_against_cost, schemes),
             partial(accuracy_against_cost.pareto_table, schemes),
             partial(accuracy_against_cost.any_accuracy, schemes),

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from edgesim.errors import counted
 from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.statistics.seed_intervals import LEAST_SEEDS
+from reports.run_data.statistics.metrics import Metric
+from reports.run_data.statistics.seed_intervals import LEAST_SEEDS, estimate
 from reports.styling.figure_style import FigureStyle
 from reports.styling.table_formats import Table
+from reports.text.number_text import list_text
 
 SWEEP, LEARNING, TIME, COSTS, CELL = "Sweep", "Learning", "Latency", "Costs", "Cell and devices"
 CLOCK = "Clock and jobs"
@@ -42,6 +45,20 @@ class ReportFigure:
 def shown_text(chosen: str, data: str = "; the data has all") -> str:
     """Which schemes a figure shows, where it does not show all, and what its data has."""
     return f" Shown: {chosen}{data}." if chosen else ""
+
+
+def lacking_text(schemes: Sequence[Scheme], metric: Metric, so: str = "") -> str:
+    """Which means are of some of their seeds only, and what that means for them.
+
+    A run that ended before it was evaluated has no accuracy.
+    """
+    found = [(scheme, estimate(scheme, metric.of).n, len(scheme.runs)) for scheme in schemes]
+    some = [
+        f"{each.label}, {n} of {counted(seeds, 'seed')}"
+        for each, n, seeds in found
+        if 0 < n < seeds
+    ]
+    return f" Lacking seeds, without an interval{so}: {list_text(some)}." if some else ""
 
 
 def seeds_text(schemes: Sequence[Scheme], lead: str = "") -> str:

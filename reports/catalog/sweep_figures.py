@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
-from reports.catalog.report_figure import SWEEP, ReportFigure, seeds_text, shown_text
+from reports.catalog.report_figure import (
+    SWEEP,
+    ReportFigure,
+    lacking_text,
+    shown_text,
+    spread_text,
+)
 from reports.figures import sweep_curves, sweep_maps
 from reports.report_options import ReportOptions
 from reports.run_data.scheme_grouping import Scheme
@@ -48,7 +55,7 @@ def sweep_figures(
                     SWEEP,
                     f"{metric.name}-by-{key.slug}",
                     f"{_metric_title(metric)} against {key.name}",
-                    f"Mean over seeds{seeds_text(schemes)}."
+                    f"Mean over seeds{_spread_text(lines)}.{lacking_text(schemes, metric)}"
                     f"{_equal_text(lines, options.y_scale == 'log')}{shown_text(chosen)}",
                     partial(sweep_curves.sweep_curves, schemes, lines, key, metric),
                     partial(sweep_curves.sweep_table, schemes, keys, metric),
@@ -67,12 +74,19 @@ def sweep_figures(
                     SWEEP,
                     f"{metric.name}-map",
                     f"{_metric_title(metric)} over {keys[0].name} and {keys[1].name}",
-                    f"Means over seeds; a blank cell has no finished run.{rest}{without}",
+                    "Means over seeds; a blank cell has no finished run."
+                    f"{lacking_text(schemes, metric)}{rest}{without}",
                     partial(sweep_maps.sweep_map_figure, schemes, keys, metric),
                     partial(sweep_curves.sweep_table, schemes, keys, metric),
                 )
             )
     return figures, notes
+
+
+def _spread_text(lines: Sequence[sweep_curves.SweepLine]) -> str:
+    """What stands at the points that have an interval or dots."""
+    shown = [y for line in lines for y in line.y if y.dots or not math.isnan(y.half)]
+    return spread_text({y.n for y in shown})
 
 
 def _equal_text(lines: Sequence[sweep_curves.SweepLine], log: bool) -> str:

@@ -15,7 +15,7 @@ from edgesim.scenario.units import parse
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme, at_middle_value
 from reports.run_data.statistics.metrics import ACCURACY, LATENCY, PRUNING, Metric
 from reports.run_data.statistics.round_latencies import thresholds_s
-from reports.run_data.statistics.seed_intervals import Estimate, estimate
+from reports.run_data.statistics.seed_intervals import Estimate, comparable_estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.axes_and_legends import (
     ROUNDING,
@@ -130,7 +130,7 @@ def _value_text(scheme: Scheme, key: SweptKey) -> str:
 def _line(label: str, group: list[Scheme], along: SweptKey, metric: Metric) -> SweepLine:
     points = []
     for scheme in group:
-        x, y = along.of(scheme.values), estimate(scheme, metric.of)
+        x, y = along.of(scheme.values), comparable_estimate(scheme, metric.of)
         if x is not None and y.n:
             points.append((x, y))
     points.sort(key=lambda point: point[0])
@@ -226,11 +226,12 @@ def sweep_table(schemes: list[Scheme], keys: Sequence[SweptKey], metric: Metric)
     )
     rows = []
     for scheme in schemes:
-        found, values = estimate(scheme, metric.of), [key.of(scheme.values) for key in keys]
+        found = comparable_estimate(scheme, metric.of)
+        values = [key.of(scheme.values) for key in keys]
         rows.append((scheme.series, *values, found.mean, found.half, found.n))
     by = " and ".join(key.name for key in keys)
     caption = (
         f"{metric.heading} by {by}: mean over seeds with its 95 % interval (Student t, three seeds "
-        "or more)."
+        "or more, all of which have a value)."
     )
     return Table(metric.name, caption, columns, tuple(rows))

@@ -14,7 +14,7 @@ from reports.figures.learning_curves import ABSCISSAS, ACCURACY, LATENCY, LOSS, 
 from reports.run_data.scheme_grouping import MOST_SERIES, Scheme
 from reports.run_data.statistics.metrics import all_metrics, own_metrics
 from reports.run_data.statistics.round_curves import RoundCurve, round_curve
-from reports.run_data.statistics.seed_intervals import estimate
+from reports.run_data.statistics.seed_intervals import comparable_estimate
 from reports.run_data.swept_keys import SweptKey
 from reports.styling.colours_and_markers import scheme_styles, series_styles
 
@@ -95,7 +95,7 @@ def _sweep(schemes: list[Scheme], keys: Sequence[SweptKey], units: AxisUnits) ->
     for scheme in schemes:
         values: list[list[float | None]] = []
         for metric in metrics:
-            found = estimate(scheme, metric.of)
+            found = comparable_estimate(scheme, metric.of)
             values.append(_rounded(np.array([found.mean, found.half]) * metric.axis(units)[0]))
         at = [key.value_in(scheme.values) for key in keys]
         points.append({"series": scheme.series, "at": at, "values": values})

@@ -12,7 +12,12 @@ from matplotlib.lines import Line2D
 
 from reports.run_data.scheme_grouping import Scheme
 from reports.run_data.statistics.metrics import ACCURACY, ENERGY, LATENCY, Metric
-from reports.run_data.statistics.seed_intervals import Estimate, estimate
+from reports.run_data.statistics.seed_intervals import (
+    Estimate,
+    comparable_estimate,
+    estimate,
+    final_accuracy,
+)
 from reports.styling.axes_and_legends import (
     LARGER,
     draw_seeds,
@@ -51,6 +56,12 @@ def pareto_front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
     return [i for _, _, i in kept]
 
 
+def _front(schemes: Sequence[Scheme], cost: Metric) -> list[int]:
+    """Indices of the schemes on the front; a mean that lacks a seed is compared with none."""
+    costs = [estimate(scheme, cost.of).mean for scheme in schemes]
+    return pareto_front(costs, [final_accuracy(scheme) for scheme in schemes])
+
+
 def any_accuracy(schemes: list[Scheme]) -> bool:
     """Does any scheme have a final accuracy?"""
     return any(estimate(scheme, ACCURACY.of).n for scheme in schemes)
@@ -58,13 +69,13 @@ def any_accuracy(schemes: list[Scheme]) -> bool:
 
 def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure:
     """Final accuracy against mean latency and against energy per round; filled: on the front."""
-    y = [estimate(scheme, ACCURACY.of) for scheme in schemes]
+    y = [comparable_estimate(scheme, ACCURACY.of) for scheme in schemes]
     styles = series_styles(schemes, style.grey)
     size = style.marker_pt * 1.3
     figure, panels = two_panels(style, 3.2, 2.2)
     for panel, cost in zip(panels, (LATENCY, ENERGY), strict=True):
         x, (scale, title) = [estimate(s, cost.of) for s in schemes], cost.axis(style.units)
-        best = pareto_front([one.mean for one in x], [one.mean for one in y])
+        best = _front(schemes, cost)
         for i, scheme in enumerate(schemes):
             look = styles[scheme.series]
             # of points in one place the earlier ones look out from behind
@@ -106,7 +117,7 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure:
 def _point_labels(schemes: list[Scheme], cost: Metric, scale: float) -> list[PointLabel]:
     """The swept values of each scheme beside its point, those on the front first."""
     x, y = ([estimate(scheme, of).mean for scheme in schemes] for of in (cost.of, ACCURACY.of))
-    best = pareto_front(x, y)
+    best = _front(schemes, cost)
     rest = [i for i in range(len(schemes)) if i not in best and not math.isnan(x[i] + y[i])]
     return [
         PointLabel(x[i] * scale, y[i] * 100, ", ".join(schemes[i].numbers.values()))
@@ -119,7 +130,10 @@ def _near(one: Estimate, other: Estimate) -> bool:
 
 
 def pareto_table(schemes: list[Scheme]) -> Table:
-    """One line per scheme: accuracy, latency, energy with intervals, and whether on the fronts."""
+    """One line per scheme: accuracy, latency, energy with intervals, and whether on the fronts.
+
+    Where an accuracy lacks a seed, of how many each is.
+    """
     metrics = (ACCURACY, LATENCY, ENERGY)
     columns = [SCHEME]
     for metric in metrics:
@@ -128,14 +142,19 @@ def pareto_table(schemes: list[Scheme]) -> Table:
             Column(metric.column, metric.heading, show),
             Column(f"{metric.column}_ci95", "± 95 %", show, half_of=metric.column),
         ]
-    accuracy, *costs = ([estimate(s, metric.of) for s in schemes] for metric in metrics)
-    gain, fronts = [one.mean for one in accuracy], []
-    for metric, values in zip((LATENCY, ENERGY), costs, strict=True):
+    evaluated = [(estimate(s, ACCURACY.of).n, len(s.runs)) for s in schemes]
+    some_lack = any(n < seeds for n, seeds in evaluated)
+    if some_lack:
+        columns += [Column("seeds_evaluated", "Seeds evaluated"), Column("seeds", "Seeds")]
+    fronts = []
+    for metric in (LATENCY, ENERGY):
         title = f"On the front ({metric.name})"
         columns.append(Column(f"front_{metric.name}", title, number=False))
-        fronts.append(pareto_front([one.mean for one in values], gain))
+        fronts.append(_front(schemes, metric))
     rows = []
     for i, scheme in enumerate(schemes):
-        numbers = [x for each in (accuracy, *costs) for x in (each[i].mean, each[i].half)]
+        found = [comparable_estimate(scheme, metric.of) for metric in metrics]
+        numbers = [x for each in found for x in (each.mean, each.half)]
+        numbers += evaluated[i] if some_lack else ()
         rows.append((scheme.label, *numbers, *("yes" if i in best else "no" for best in fronts)))
     return Table("pareto", "Accuracy and what it costs per round.", tuple(columns), tuple(rows))
