@@ -42,8 +42,10 @@ class Words(Reader[tuple[str, ...]]):
         words = given.split(",") if isinstance(given, str) else given
         if not isinstance(words, list | tuple) or not words:
             raise refuse(given, f"; write {self.allowed}")
-        read = tuple(Word(self.options).read(str(word).strip()) for word in words)
+        read = tuple(Word().read(str(word).strip()) for word in words)
         for word in read:
+            if self.options and word not in self.options:
+                raise refuse(word, f"; write {self.allowed}")
             if read.count(word) > 1:
                 raise refuse(given, f" with {word} twice; write each of them once")
         return read

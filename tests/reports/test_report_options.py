@@ -95,6 +95,10 @@ def test_the_file_beside_the_results_is_read_by_itself(two_runs, tmp_path):
         ("style: nature", 'report.yaml:1: style is "nature"; allowed is screen or ieee'),
         ("columns: 3", "report.yaml:1: columns is 3; write 1 or 2"),
         ("x: [miles]", "report.yaml:1: x"),
+        (
+            "x: [seconds]",  # as near to rounds as a misspelt word
+            'report.yaml:1: x is "seconds"; write a list of time, rounds, bits, energy',
+        ),
         ("schemes: 3", "report.yaml:1: schemes is 3; write a list of labels"),
         (
             "schemes: {liu: A, fedavg: A}",
