@@ -55,8 +55,10 @@ class ReportOptions(Section):
         "[time]",
         (),
     )
-    x_scale: Annotated[str, Word(SCALES)] = key("the x axes of curves", "log", "auto")
-    y_scale: Annotated[str, Word(SCALES)] = key("the y axes of curves", "log", "auto")
+    x_scale: Annotated[str, Word(SCALES)] = key(
+        "the x axes of curves, pareto and to-target", "log", "auto"
+    )
+    y_scale: Annotated[str, Word(SCALES)] = key("the y axes of curves and pareto", "log", "auto")
     units: Annotated[AxisUnits, Units()] = key(
         "the units of the axes of figures, not of tables; default: ms, s, Mbit, J",
         "{latency: s, energy: mJ}",

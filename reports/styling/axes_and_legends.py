@@ -222,6 +222,8 @@ def error_bar(half: float, scale: float) -> float | None:
 
 def plain_log(axis: Axis, set_scale: Callable[[str], None]) -> None:
     """A logarithmic axis with plain numbers at its decades, or at 1, 2, 5 where it has few."""
+    if axis.get_data_interval()[1] <= 0:  # nothing of it could be drawn
+        return
     set_scale("log")
     low, high = axis.get_view_interval()
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

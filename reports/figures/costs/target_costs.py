@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -20,6 +21,7 @@ from reports.styling.axes_and_legends import (
     from_zero,
     legend,
     panels_side_by_side,
+    set_scales,
     wrap,
 )
 from reports.styling.colours_and_markers import MARKERS, series_styles
@@ -71,6 +73,7 @@ def target_costs(schemes: list[Scheme], style: FigureStyle) -> Figure:
                     draw_seeds(panel, dots, np.full(len(dots), y), colour)
         panel.set_xlabel(title)
         panel.set_ylim(count - 0.5, -0.5)
+        set_scales(panel, replace(style, y_scale="linear"))  # schemes stand along y
         from_zero(panel)
         panel.set_yticks(range(count), names)
         panel.grid(axis="y", visible=False)

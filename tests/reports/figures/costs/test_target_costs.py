@@ -1,6 +1,7 @@
 """The cost to a target, against numbers made by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from pytest import approx
@@ -59,6 +60,26 @@ def test_the_figure_says_how_many_seeds_a_mean_is_of(drawn, tmp_path, write_run)
     )
     names = drawn(costs.target_costs, schemes).axes[0].get_yticklabels()
     assert [name.get_text() for name in names] == ["a\n(80%: 2 of 3 seeds)", "b"]
+
+
+def test_the_costs_have_the_scale_that_a_report_asks_for(three_seeds):
+    """Schemes stand along y, which has no scale; the mean of 33.3 ms lies on every axis."""
+    look = replace(style.SCREEN, x_scale="log", y_scale="log")
+    for panel, mean in zip(
+        costs.target_costs(three_seeds, look).axes, (1 / 30, 60, 1), strict=True
+    ):
+        assert (panel.get_xscale(), panel.get_yscale()) == ("log", "linear")
+        low, high = panel.get_xlim()
+        assert 0 < low < mean < high
+    for panel in costs.target_costs(three_seeds, style.SCREEN).axes:
+        assert panel.get_xscale() == "linear" and panel.get_xlim()[0] == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_costs_that_are_all_zero_have_no_logarithm(scheme_of):
+    look = replace(style.SCREEN, x_scale="log")
+    panels = costs.target_costs([scheme_of(energy_j=0.0)], look).axes
+    assert [panel.get_xscale() for panel in panels] == ["log", "log", "linear"]
 
 
 @pytest.fixture
