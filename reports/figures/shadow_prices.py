@@ -20,16 +20,17 @@ from reports.styling.figure_style import FigureStyle
 from reports.styling.number_formats import significant
 from reports.styling.table_formats import SCHEME, Column, Table
 
-STEPS = {"pruning_per_hz": ("MHz", 1e6), "pruning_per_s": ("ms", 1e-3)}
+# slope -> the step of its axis, and how many percentage points for it 1/Hz or 1/s are
+STEPS = {"pruning_per_hz": ("MHz", 1e6 * 100), "pruning_per_s": ("ms", 1e-3 * 100)}
 SLOPES = tuple(STEPS)
 
 
 def slopes(scheme: Scheme) -> pd.DataFrame | None:
-    """By how much the mean pruning ratio of those served would fall for 1 MHz and for 1 ms more.
+    """By how much the mean pruning ratio of those served would fall for more band and time.
 
     Returns:
-        Round, from 1 -> columns of `SLOPES` in percentage points, mean over the seeds; None where
-        the allocator gives none, or the run is older.
+        Round, from 1 -> columns of `SLOPES`, 1/Hz and 1/s, mean over the seeds; None where the
+        allocator gives none, or the run is older.
     """
     parts = []
     for run in scheme.runs:
@@ -39,7 +40,7 @@ def slopes(scheme: Scheme) -> pd.DataFrame | None:
         # Where jobs overlap, the plans of a version are for those that were handed out in it.
         asked = table.get("dispatched", table["selected"])
         served = (asked - table["infeasible"]).where(lambda count: count > 0)
-        falls = {name: -table[name] * STEPS[name][1] / served * 100 for name in SLOPES}
+        falls = {name: -table[name] / served for name in SLOPES}
         parts.append(pd.DataFrame(falls).set_index(table["round"] + 1))
     mean = pd.concat(parts).groupby(level=0).mean().dropna()
     return mean if len(mean) else None
@@ -59,13 +60,14 @@ def shadow_prices(schemes: list[Scheme], style: FigureStyle) -> Figure:
         kind = styles[scheme.label].line | staggered(i, len(found), len(table))
         kind["label"] = wrap(scheme.label)
         for panel, name in zip(panels, SLOPES, strict=True):
-            panel.plot(table.index.to_numpy(), table[name], **kind)
-    for panel, name in zip(panels, SLOPES, strict=True):
-        panel.set(xlabel="global round", ylabel=f"fall of mean {RHO} (points per {STEPS[name][0]})")
+            panel.plot(table.index.to_numpy(), table[name] * STEPS[name][1], **kind)
+    for panel, (name, (step, points)) in zip(panels, STEPS.items(), strict=True):
+        panel.set(xlabel="global round", ylabel=f"fall of mean {RHO} (points per {step})")
         panel.margins(x=0.02)
         set_scales(panel, style)
         if panel.get_yscale() == "linear":
-            panel.set_ylim(0.0, 1.1 * max(table[name].max() for _, table in found) or 1.0)
+            largest = max(table[name].max() for _, table in found) * points
+            panel.set_ylim(0.0, 1.1 * largest or 1.0)
         if panel.get_xscale() == "linear":
             whole_numbers(panel.xaxis)
     legend(figure, panels[0], style)
@@ -74,11 +76,12 @@ def shadow_prices(schemes: list[Scheme], style: FigureStyle) -> Figure:
 
 def shadow_price_table(schemes: list[Scheme]) -> Table:
     """One line per scheme and round."""
+    shown = [significant(4, points) for _, points in STEPS.values()]
     columns = (
         SCHEME,
         Column("round", "Round"),
-        Column("points_per_mhz", "Points per MHz", significant(4)),
-        Column("points_per_ms", "Points per ms", significant(4)),
+        Column("rho_fall_per_hz", "Points per MHz", shown[0]),
+        Column("rho_fall_per_s", "Points per ms", shown[1]),
     )
     rows = []
     for scheme in schemes:
