@@ -14,7 +14,7 @@ from edgesim.results.run_search import find_runs
 from edgesim.results.summary_file import read_summary
 from edgesim.results.sweep_file import point_folder, point_name, sweep_points
 from edgesim.tables.table_reading import read_event_log
-from reports.run_data.swept_keys import UNSET
+from reports.run_data.swept_keys import UNSET, value_text
 from reports.table_diff import TableDifference, compare_tables
 from reports.text.difference_table import shortened
 
@@ -164,7 +164,7 @@ def described(found: RunComparison) -> Iterator[str]:
     for what, x, y in found.versions:
         yield f"  version of {what}: {x} | {y}"
     for key, x, y in found.keys[:MOST_KEYS]:
-        yield f"  key {key}: {shortened(x)} | {shortened(y)}"
+        yield f"  key {key}: {shortened(value_text(x))} | {shortened(value_text(y))}"
     if len(found.keys) > MOST_KEYS:
         yield f"  and {len(found.keys) - MOST_KEYS} further keys"
     for table in found.tables:

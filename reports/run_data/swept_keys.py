@@ -6,11 +6,13 @@ Keys of numbers become the axes of figures, with the unit of the scenario's sche
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from edgesim.results.flat_scenario import (
     NONE,
@@ -184,5 +186,30 @@ def _shown(flat: FlatScenario, key: str) -> str:
     text = flat.get(key, UNSET)
     made = swept_key(key, [text])
     if made is None or text not in made.numbers or text.endswith(made.unit):
-        return text
+        return value_text(text)
     return f"{made.numbers[text]:g} {made.unit}"
+
+
+def value_text(text: str) -> str:
+    """A value of a scenario as people read it: the list [1, 0.5, 0.25] as "1, 0.5 and 0.25".
+
+    Lists of lists and those of one item keep brackets, as without they might be other values.
+    """
+    if not text.startswith("["):
+        return text
+    try:
+        items = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # a word that begins so
+        return text
+    if len(items) < 2 or any(isinstance(item, list) for item in items):
+        return _item_text(items)
+    *others, last = map(_item_text, items)
+    return f"{', '.join(others)} and {last}"
+
+
+def _item_text(item: Any) -> str:
+    if isinstance(item, list):
+        return f"[{', '.join(map(_item_text, item))}]"
+    if item is None:
+        return NONE
+    return str(item).lower() if isinstance(item, bool) else str(item)

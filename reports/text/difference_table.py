@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edgesim.results.flat_scenario import differing_keys
 from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.swept_keys import describe, short_names
+from reports.run_data.swept_keys import describe, short_names, value_text
 from reports.styling.table_formats import SCHEME, Column, Table
 
 DIFFERENCES = (
@@ -29,7 +29,7 @@ def difference_table(schemes: list[Scheme]) -> Table | None:
     rows = []
     for scheme in schemes:
         seeds = ", ".join(str(run.seed) for run in scheme.runs)
-        rows.append((scheme.label, seeds, *(scheme.values.get(key) for key in keys)))
+        rows.append((scheme.label, seeds, *(_value(scheme, key) for key in keys)))
     return Table("differences", DIFFERENCES, tuple(columns), tuple(rows))
 
 
@@ -43,12 +43,17 @@ def _differences_by_value(schemes: list[Scheme], keys: list[str]) -> Table:
     for key in keys:
         found: dict[str | None, list[Scheme]] = {}
         for scheme in schemes:
-            found.setdefault(scheme.values.get(key), []).append(scheme)
+            found.setdefault(_value(scheme, key), []).append(scheme)
         most = max(found, key=lambda value: len(found[value]))
         many = len(found[most]) > max(2, len(schemes) // 2)
         rest = [(key, most, "all others")] if many and found.pop(most) else []
         rows += [(key, value, _called(group, names)) for value, group in found.items()] + rest
     return Table("differences", DIFFERENCES, columns, tuple(rows))
+
+
+def _value(scheme: Scheme, key: str) -> str | None:
+    text = scheme.values.get(key)
+    return None if text is None else value_text(text)
 
 
 def _group_names(schemes: list[Scheme]) -> dict[frozenset[Scheme], str]:

@@ -4,7 +4,9 @@ import pytest
 from pytest import approx
 
 from edgesim.results.flat_scenario import differing_keys
-from reports.run_data.swept_keys import distinguishing_keys, short_names, swept_key
+from reports.run_data.given_runs import schemes_of
+from reports.run_data.swept_keys import distinguishing_keys, short_names, swept_key, value_text
+from reports.text.difference_table import difference_table
 
 THRESHOLD, BAND, NAME = "budget.latency_threshold", "network.bandwidth", "learning.method.name"
 
@@ -110,3 +112,31 @@ def test_units_that_do_not_go_together_are_no_axis():
     # nor where those of another scheme are of the other unit
     assert distinguishing_keys(flats[:2]) == ([], ["network.noise"])
     assert distinguishing_keys(flats[:2], flats) == (["network.noise"], [])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([1, 0.5, 0.25], "1, 0.5 and 0.25"),
+        (["23 dBm", None], "23 dBm and none"),
+        ([True, False], "true and false"),
+        # in brackets, as 5 alone is another value
+        ([5], "[5]"),
+        ([], "[]"),
+        ([["a", "b"], [1]], "[[a, b], [1]]"),
+        ("liu", "liu"),
+        ("[of a folder", "[of a folder"),
+    ],
+)
+def test_a_list_is_written_in_words(value, text):
+    assert value_text(str(value)) == text
+
+
+def test_lists_are_the_same_words_in_labels_and_in_tables(tmp_path, write_run):
+    """They were those of Python, ['a', 'b'] and [1, 0.5]."""
+    for i, levels in enumerate(("[1, 0.25]", "[1, 0.5]")):
+        write_run(tmp_path / str(i), learning={"levels": levels})
+    schemes = schemes_of(tmp_path)
+    words = ["1 and 0.25", "1 and 0.5"]
+    assert [scheme.label for scheme in schemes] == [f"joint (levels {text})" for text in words]
+    assert [row[-1] for row in difference_table(schemes).rows] == words
