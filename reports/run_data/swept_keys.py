@@ -7,6 +7,7 @@ Keys of numbers become the axes of figures, with the unit of the scenario's sche
 from __future__ import annotations
 
 import ast
+import hashlib
 import math
 import re
 from collections.abc import Collection, Sequence
@@ -25,6 +26,7 @@ from edgesim.scenario.units import DIMENSIONS, UnitError, in_unit, parse
 
 METHOD = "learning.method.name"
 UNSET = "unset"
+SLUG_BYTES = 100  # the name of a file has at most 255
 NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:\s+(\S+))?")
 
 
@@ -55,8 +57,12 @@ class SweptKey:
 
     @property
     def slug(self) -> str:
-        """The name as part of a file's name."""
-        return re.sub(r"\W+", "-", self.name)
+        """The name as part of a file's name; of a long one the beginning and a digest."""
+        slug = re.sub(r"\W+", "-", self.name)
+        if len(encoded := slug.encode()) <= SLUG_BYTES:
+            return slug
+        digest = hashlib.sha256(encoded).hexdigest()[:8]
+        return f"{encoded[:SLUG_BYTES].decode(errors='ignore')}-{digest}"
 
     def of(self, values: FlatScenario) -> float | None:
         """The number that a scenario has here; None where it has none."""

@@ -140,3 +140,13 @@ def test_lists_are_the_same_words_in_labels_and_in_tables(tmp_path, write_run):
     words = ["1 and 0.25", "1 and 0.5"]
     assert [scheme.label for scheme in schemes] == [f"joint (levels {text})" for text in words]
     assert [row[-1] for row in difference_table(schemes).rows] == words
+
+
+def test_the_name_of_a_file_is_short_and_tells_long_keys_apart():
+    """A key of 900 letters ended a report with "File name too long"."""
+    keys = [f"learning.method.{letter * 899}{end}" for letter in ("a", "ä") for end in "bc"]
+    slugs = [swept_key(key, ["1", "2"]).slug for key in keys]
+    assert max(len(f"latency_metric-by-{slug}-a.pdf".encode()) for slug in slugs) < 150
+    assert len({*slugs}) == 4 and slugs[0].startswith("aaaa")
+    assert slugs == [swept_key(key, ["1", "2"]).slug for key in keys]
+    assert swept_key("budget.latency_threshold", ["1 s", "2 s"]).slug == "latency-threshold"
