@@ -119,8 +119,9 @@ def _written(path: Path | None, overrides: Sequence[str]) -> Document:
     if path is not None:
         with suppress(EmptyFileError):
             document = read_file(path, FILE_NAME)
-    for override in map(parse_override, overrides):
-        document.put(override.path, override.value)
+    for at, value in map(parse_override, overrides):
+        has_dots = at[0] == "schemes" and len(at) > 2  # as labels may
+        document.put(("schemes", ".".join(map(str, at[1:]))) if has_dots else at, value)
     return document
 
 

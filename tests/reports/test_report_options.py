@@ -277,6 +277,14 @@ def test_a_unit_of_the_command_line_joins_those_of_the_file(units_file):
     assert (units.latency, units.time, units.energy) == ("s", "s", "mJ")
 
 
+def test_the_label_of_a_scheme_may_have_dots(tmp_path):
+    """schemes.v1.5 counted into schemes.v1, which is not a list."""
+    texts = ["schemes.v1.5=A", "schemes.v1.5.x=B", "schemes.joint=C"]
+    assert read_options(None, texts).schemes == {"v1.5": "A", "v1.5.x": "B", "joint": "C"}
+    (path := tmp_path / "report.yaml").write_text("schemes: [joint, v1.5]\n")
+    assert list(read_options(path, ["schemes.0=fedavg"]).schemes) == ["fedavg", "v1.5"]
+
+
 def test_an_unknown_quantity_has_its_own_place(units_file):
     """It was that of `units`: the first line of the file, also for one of the command line."""
     with pytest.raises(ScenarioError) as wrong:
