@@ -21,7 +21,7 @@ from edgesim.scenario.overrides import parse_override, resolve
 from edgesim.tables.table_reading import read_table
 
 SELECTED = "best-validation.yaml"  # in the sweep's folder
-MEASURE, LOSS_MEASURE = "validation_accuracy", "validation_loss"
+MEASURE = "validation_accuracy"
 VALIDATION = "learning.validation"
 LAST_SHARE = 0.25  # of a run's evaluations, which are averaged
 RULE = (
@@ -103,18 +103,13 @@ def validation_score(run: Path) -> float:
     """Mean validation accuracy over the last quarter of a run's evaluations, one at least.
 
     Raises:
-        ResultsError: the run held nothing out, or has real targets.
+        ResultsError: the run held nothing out.
     """
     table = read_table(run, "measures")
     found = table.loc[table["name"] == MEASURE, "value"].tolist()
     if not found:
-        problem = "hold samples out, such as learning.validation=0.2"
-        if LOSS_MEASURE in set(table["name"]):
-            problem = (
-                "its targets are real numbers, by which --select cannot choose; compare the "
-                f"{LOSS_MEASURE} in the measures of the sweep, edgesim.load_sweep(folder).measures"
-            )
-        raise ResultsError(f"{run} has no {MEASURE}; {problem}.")
+        cure = "hold samples out, such as learning.validation=0.2"
+        raise ResultsError(f"{run} has no {MEASURE}; {cure}.")
     last = found[-max(1, int(LAST_SHARE * len(found))) :]
     return math.fsum(last) / len(last)
 

@@ -32,6 +32,7 @@ class SweepPoint:
         infeasible: why it cannot run at all; None: it can.
         training_flops: of a round in which all devices take part; points that train as much take
             about as long.
+        labels: its data have class labels, and no real targets.
     """
 
     id: str
@@ -41,6 +42,7 @@ class SweepPoint:
     fingerprint: str
     infeasible: str | None = None
     training_flops: float = 0.0
+    labels: bool = True
 
     @property
     def label(self) -> str:
@@ -78,7 +80,8 @@ def check_point(
         check_own_data(setup)
         fingerprint, group = result_digest(setup), training_digest(setup)
     identity, flops = identity_of_point(setup, fingerprint), training_flops(setup)
-    return SweepPoint(identity, scenario, values, group, fingerprint, infeasible, flops)
+    labels = setup.task.objective.labels
+    return SweepPoint(identity, scenario, values, group, fingerprint, infeasible, flops, labels)
 
 
 def identity_of_point(setup: Setup, fingerprint: str | None = None) -> str:

@@ -127,6 +127,12 @@ def sweep(
                 f"{COMMAND_LINE}: --select needs samples that are held out; "
                 "add learning.validation=0.2"
             )
+        if select and not all(point.labels for point in plan.points):
+            raise ScenarioError(
+                f"{COMMAND_LINE}: --select chooses by accuracy, which real targets do not have; "
+                "compare the validation_loss in the measures of the sweep, "
+                "edgesim.load_sweep(folder).measures"
+            )
         folder = SweepFolder(out or Path("runs") / f"{plan.name}-sweep", plan)
         folder.look_for_shorter(data_folder, allow_code)
         count = workers or available_cores()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -70,6 +71,20 @@ def test_without_samples_held_out_nothing_is_run(tmp_path, monkeypatch):
     result = command("--select", "best-validation")
     assert (result.exit_code, Path("runs").exists()) == (2, False)
     assert "--select needs samples that are held out; add learning.validation=0.2" in result.output
+
+
+def test_real_targets_are_refused_before_anything_is_run(tmp_path, monkeypatch):
+    """They were when all points had run."""
+    monkeypatch.chdir(tmp_path)
+    x = np.linspace(-1.0, 1.0, 80, dtype=np.float32).reshape(40, 2)
+    np.savez("real.npz", x_train=x, y_train=x.sum(1), x_test=x, y_test=x.sum(1))
+    Path("scenario.yaml").write_text(SCENARIO.replace("digits", "./real.npz"))
+    result = command(
+        "rounds=1", "learning.validation=0.2", "--only", "averaged", "--select", "best-validation"
+    )
+    assert (result.exit_code, Path("runs").exists()) == (2, False), result.output
+    assert "--select chooses by accuracy, which real targets do not have" in result.output
+    assert "compare the validation_loss in the measures of the sweep" in result.output
 
 
 @pytest.mark.parametrize(("status", "code"), [("failed", 1), ("infeasible", 3)])
