@@ -122,7 +122,7 @@ def play_again(
     moments = _moments_of_the_band(cell, record)
     for each in record["flights"]:
         _advance(env, each["dispatched_s"], moments)
-        grant, base, g = Grant(**each["grant"]), bases[each["base"]], each["version"]
+        grant, base, g = Grant(**each["grant"]), bases[each["base"]], int(each["version"])
         job = method.configure(base, cell.view(g), grant)
         job = replace(job, again=each["again"]) if each["again"] else job
         (update,) = trainer.submit([job])
@@ -148,10 +148,10 @@ def play_again(
         flight.landed_s = landed_s[flight.number]
     desk.held.sort(key=lambda flight: (flight.landed_s, flight.grant.device))
     desk.to_retain = []
-    desk.jobs, desk.turn = record["jobs"], record["turn"]
+    desk.jobs, desk.turn = int(record["jobs"]), int(record["turn"])
     if "saved" in record:
         desk.saved = bases[record["saved"]]
-    desk.idle_since_s = np.array(record["idle_since_s"])
+    desk.idle_since_s = np.array(record["idle_since_s"], float).reshape(len(cell.fleet))
     cell.restore_arrays(arrays, at_work=desk.out)
     log.forget_closed_spans()
 

@@ -39,6 +39,7 @@ from edgesim.runs.setup.setup import Setup
 from edgesim.runs.setup.training_and_evaluation import method_hooks, restored_state
 from edgesim.tables.table_checks import check_table
 from fl.contracts import JobTrainer, State
+from fl.errors import LearningError
 from fl.method_base.state_answers import first_state
 
 
@@ -72,6 +73,8 @@ def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:
                 check_table(name, {c: np.asarray(values) for c, values in columns.items()})
         if (rounds := rows_of(log.columns("rounds"))) != saved.g + 1:
             raise ValueError(f"it has {rounds} of {counted(saved.g + 1, 'round')}")
+        if (end_s := float(log.columns("rounds")["time_s"][-1])) != saved.time_s:
+            raise ValueError(f"its last round ends at {end_s:g} s, not at {saved.time_s:g} s")
         return restored_state(setup, saved)
 
 
@@ -79,12 +82,16 @@ def restore(setup: Setup, saved: Checkpoint, log: EventLog) -> State:
 def refusing_other_versions() -> Iterator[None]:
     """Have what is raised over the content of a whole checkpoint end in a sentence.
 
+    Around whatever reads it, the jobs that are played again with the rest.
+
     Raises:
-        FolderError: something was raised.
+        FolderError: something was raised that has no sentence of its own.
     """
     try:
         yield
-    except (LookupError, TypeError, ValueError) as error:
+    except LearningError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise FolderError(
             f"the checkpoint is whole, but another version wrote it ({reason_of(error)}); "
             f"{USE_FRESH} to start again"
@@ -123,7 +130,8 @@ def play(
         cloud = make_cloud(setup, setup.hierarchy, env, trainer, log, recorder)
         return env.run(env.process(cloud.rounds(rounds, state or cloud.start())))
     at_work = saved.facts.get("at_work") if saved else None
-    first_s = first_dispatch_s(at_work, start_s) if at_work else start_s
+    with refusing_other_versions():
+        first_s = first_dispatch_s(at_work, start_s) if at_work else start_s
     clock, env = setup.scenario.clock.mode, SteppedEnvironment(initial_time=first_s)
     cell = setup.cell(env)
     jobs_before = int(np.sum(log.columns("rounds")["selected"], dtype=int))
@@ -131,14 +139,16 @@ def play(
     tells_outcomes = tells_outcomes or setup.scenario.server is not None
     if needs_processes(cell, clock, trained=tells_outcomes):
         if saved and not at_work:
-            cell.restore_arrays(saved.arrays)
+            with refusing_other_versions():
+                cell.restore_arrays(saved.arrays)
         parts = setup.clock, env, cell, method, trainer, log, recorder
         server = ServerLoop(*parts, recorder.stop, setup.server_failures())
         state = first_state(method) if state is None else state
         server.desk.jobs = jobs_before
         if saved and at_work:
             jobs = server.desk, env, cell, method, trainer, log, state, saved.arrays, at_work
-            play_again(*jobs, start_s)
+            with refusing_other_versions():
+                play_again(*jobs, start_s)
         return env.run(env.process(server.versions(rounds, state)))
     if clock in array_rounds.CLOCKS:
         ends = recorder.stop, jobs_before
@@ -147,7 +157,8 @@ def play(
     loop = VersionLoop(setup.clock, env, cell, method, log, recorder, recorder.stop)
     state = first_state(method) if state is None else state
     if saved and at_work:
-        take_up_jobs(loop.desk, cell, method, state, saved.arrays, at_work, start_s)
+        with refusing_other_versions():
+            take_up_jobs(loop.desk, cell, method, state, saved.arrays, at_work, start_s)
     return loop.versions(rounds, state)
 
 

@@ -152,7 +152,8 @@ def run_rounds(
         start_s, first = saved.time_s, saved.g + 1
         state = restore(setup, saved, log)
     trainer = make_trainer(setup)
-    trainer.restore_fallbacks(saved.facts.get("detours", ()) if saved else ())
+    with refusing_other_versions():
+        trainer.restore_fallbacks(saved.facts.get("detours", ()) if saved else ())
     damage = saved.warnings if saved else []
     recorder = Recorder(
         setup.scenario,

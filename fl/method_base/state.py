@@ -71,7 +71,11 @@ class State:
     def bases_from_arrays(
         self, arrays: dict[str, Array], records: Sequence[dict[str, Any]]
     ) -> list[State]:
-        """The older states that `bases_to_arrays` of this one wrote."""
+        """The older states that `bases_to_arrays` of this one wrote.
+
+        Raises:
+            AttributeError, LookupError, TypeError, ValueError: they are of another form.
+        """
         import torch
 
         tensors = self._tensors() | {
@@ -79,6 +83,10 @@ class State:
             for name, value in arrays.items()
             if name.startswith("base/")
         }
+        for record in records:
+            w = tensors[record["w"]]
+            if (w.shape, w.dtype) != (self.w.shape, self.w.dtype):
+                raise ValueError(f"{record['w']} is {list(w.shape)} of {w.dtype}, unlike the model")
         return [
             State(
                 int(record["g"]),

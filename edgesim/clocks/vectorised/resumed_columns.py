@@ -37,8 +37,8 @@ def take_up_jobs(
         until_s: simulated time of the checkpoint, s.
     """
     flights = record["flights"]
-    desk.jobs, desk.turn = record["jobs"], record["turn"]
-    idle_since_s = np.array(record["idle_since_s"])
+    desk.jobs, desk.turn = int(record["jobs"]), int(record["turn"])
+    idle_since_s = np.array(record["idle_since_s"], float).reshape(len(cell.fleet))
     if not flights:
         desk.idle_since_s = idle_since_s
         return

@@ -52,7 +52,10 @@ RUN_FILES = [
 # absent where nothing is learned, and where a table has nothing to say
 OPTIONAL = {"partition.json", *(FILES[name] for name in ONLY_WITH_ROWS)}
 # Raised over a damaged state, or over one that no run wrote.
-UNREADABLE = (DamagedFileError, OSError, AttributeError, LookupError, TypeError, ValueError)
+UNREADABLE = (
+    *(DamagedFileError, OSError),
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+)
 
 
 def reason_of(error: Exception) -> str:
@@ -232,11 +235,11 @@ class RunFolder:
                 arrays, facts = self.read_state(file)
                 tables = self.log.restore(facts)
                 g, time_s = int(facts["g"]), float(facts["time_s"])
+                warnings = list(facts.get("warnings", ()))
             except UNREADABLE as error:
                 damage.append(f"{file.name}: {reason_of(error)}")
                 continue
             self._is_older, self._turn = bool(damage), facts.get("turn", 1)
-            warnings = list(facts.get("warnings", ()))
             if damage:
                 warnings.append(
                     f"the checkpoint was damaged ({damage[0]}); the run went on from the one "

@@ -83,7 +83,11 @@ def restored_state(setup: Setup, saved: Checkpoint) -> State:
 
 
 def state_of(setup: Setup, arrays: dict[str, Array], record: dict[str, Any]) -> State:
-    """The state that `fl.method_base.state.State.to_arrays` wrote."""
+    """The state that `fl.method_base.state.State.to_arrays` wrote.
+
+    Raises:
+        LookupError, TypeError, ValueError: it is of another form.
+    """
     if setup.hierarchy:
         members = [edge.members for edge in setup.hierarchy.edges]
         restore = [partial(state_of, edge) for edge in setup.edges]
@@ -92,4 +96,9 @@ def state_of(setup: Setup, arrays: dict[str, Array], record: dict[str, Any]) -> 
         return Rounds.from_arrays(arrays, record)
     from fl.method_base.state import State as MethodState
 
-    return MethodState.from_arrays(arrays, record, setup.task.device)
+    state = MethodState.from_arrays(arrays, record, setup.task.device)
+    size = setup.method.layout.size
+    if state.w.shape != (size,) or not state.w.is_floating_point():
+        given = f"{list(state.w.shape)} of {state.w.dtype}"
+        raise ValueError(f"the model w is {given}, not [{size}] of real numbers")
+    return state

@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +16,7 @@ import pytest
 from edgesim import load, simulate
 from edgesim.errors import RunError, ScenarioError
 from edgesim.records.checkpoint import large_arrays
-from edgesim.records.checkpoint.checkpoint_log import read_blocks, write_block
 from edgesim.records.checksums import damaged_files
-from fl.stored_files import read_sealed_arrays, sealed_arrays
 from tests.edgesim.resumed_runs import KilledError, killed_after
 
 ROOT = Path(__file__).parents[3]
@@ -240,33 +236,3 @@ def test_fresh_keeps_a_finished_run_until_the_new_one_can_begin(tiny, tmp_path, 
     (out / "checkpoint" / "state.safetensors").unlink()
     simulate(load(tiny), out=out)
     assert bytes_of(out) == before
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda blocks: blocks[0]["rounds"].pop("time_s"), "no 'time_s'"),
-        (
-            lambda blocks: blocks[0]["rounds"].update(time_s=["soon"]),
-            "could not convert string to float",
-        ),
-        (lambda blocks: blocks[0]["rounds"].update(round=[9]), "list index out of range"),
-        (lambda blocks: blocks.clear(), "it has 0 of 3 rounds"),
-    ],
-)
-def test_a_log_that_no_run_wrote_is_refused(few, tmp_path, change, reason):
-    """As one of unknown origin may be, with the digests of its own bytes."""
-    out = tmp_path / "out"
-    simulate(few(), out=out)
-    blocks = read_blocks(out / "checkpoint" / "log.arrows")
-    change(blocks)
-    log, state = BytesIO(), out / "checkpoint" / "state.safetensors"
-    for block in blocks:
-        write_block(log, block)
-    arrays, facts = read_sealed_arrays(state)
-    size, digest = len(log.getvalue()), sha256(log.getvalue()).hexdigest()
-    (out / "checkpoint" / "log.arrows").write_bytes(log.getvalue())
-    state.write_bytes(sealed_arrays(arrays, facts | {"log_bytes": size, "log_sha256": digest}))
-    (out / "summary.json").unlink()
-    with pytest.raises(RunError, match=f"another version wrote it .{reason}"):
-        simulate(few(), out=out)
