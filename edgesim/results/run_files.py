@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from edgesim.errors import EdgesimError, ResultsError, ScenarioError, shorten
 from edgesim.records.checksums import read_summed
 from edgesim.scenario.documents.yaml_text import MAX_RESOLVED_BYTES, document_of
+from edgesim.scenario.fields.quantities import RoundsOrTime
+from edgesim.scenario.section import ValueRefusedError
 from edgesim.tables.table_reading import clause
 from fl.stored_files import MAX_JSON_BYTES, DamagedFileError, check_seal, is_sealed
 
@@ -64,6 +66,12 @@ def read_scenario(path: Path) -> tuple[str, dict[str, Any]]:
     for key, value in mappings.items():
         if not isinstance(value or {}, dict):
             raise ResultsError(f"{path} is damaged: {key} is {shorten(value)}, not a mapping.")
+    evaluate = scenario.get("evaluate") or {}
+    try:
+        if "every" in evaluate:
+            RoundsOrTime().read(evaluate["every"])
+    except ValueRefusedError as error:
+        raise ResultsError(f"{path} is damaged: evaluate.every is {error}.") from None
     return content.decode("utf-8", "replace"), scenario
 
 

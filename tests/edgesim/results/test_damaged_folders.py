@@ -147,6 +147,20 @@ def test_a_list_for_a_section_that_reports_read_is_damage(run, key, text):
     assert f"scenario.yaml is damaged: {key} is a list, not a mapping" in sentence(run)
 
 
+@pytest.mark.parametrize(
+    ("every", "expected"),
+    [
+        ("5 x", 'is "5 x" (unknown unit "x")'),
+        ("0 s", 'is "0 s"; allowed is more than 0'),
+        ("[1, 2]", "is a list; write a whole number"),
+    ],
+)
+def test_a_time_between_evaluations_that_is_none_is_damage(run, every, expected):
+    """A report ended in a sentence without the file, or with 0 s in a division by zero."""
+    (run / "scenario.yaml").write_text(f"name: x\nevaluate: {{every: {every}}}\n")
+    assert f"scenario.yaml is damaged: evaluate.every {expected}" in sentence(run)
+
+
 def test_deep_json_and_an_alias_bomb_are_refused_at_once(run):
     text = (run / "scenario.yaml").read_text()
     nine = "a: &a [x,x,x,x,x,x,x,x,x]\n"
