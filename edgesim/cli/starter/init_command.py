@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from os.path import lexists
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ def init(
 ) -> None:
     """Write a commented scenario with a method and an allocator of your own, ready to run."""
     with exit_on_error():
-        taken = [name for name in FILES if (folder / name).exists()]
+        taken = [name for name in FILES if lexists(folder / name)]
         if taken:
             problem = f"{folder} has {' and '.join(taken)} already; give another folder"
             raise ScenarioError(f"{COMMAND_LINE}: {problem}")

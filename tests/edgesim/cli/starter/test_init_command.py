@@ -29,6 +29,19 @@ def test_it_overwrites_nothing(folder, invoke):
     assert "cannot be written" in invoke("init", "tiny.yaml/start", code=2).stderr
 
 
+def test_nothing_is_written_through_a_link_that_leads_nowhere(folder, invoke):
+    (folder / "start").mkdir()
+    (folder / "start" / "scenario.yaml").symlink_to(folder / "elsewhere")
+    refused = invoke("init", "start", code=2).stderr
+    assert refused == "command line: start has scenario.yaml already; give another folder\n"
+    assert not (folder / "elsewhere").exists()
+
+
+def test_a_name_that_is_too_long_is_one_sentence(folder, invoke):
+    refused = invoke("init", "x" * 300, code=2).stderr
+    assert refused.endswith("cannot be written (File name too long); give another folder\n")
+
+
 def test_every_line_of_the_scenario_is_a_known_key_with_a_remark(tmp_path):
     (tmp_path / "scenario.yaml").write_text(FILES["scenario.yaml"])
     known = {info.key for info in all_keys()}
