@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from solvers.arrays import Array
-from solvers.bound_violations import check_feasible, violations
+from solvers.bound_violations import (
+    BrokenBound,
+    broken_bounds,
+    check_feasible,
+    joined,
+    violations,
+)
 from solvers.certificate import certify
 from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
 from solvers.solution import Certificate, Solution, UncertifiedError
@@ -58,11 +65,17 @@ def accepted_solution(
     tight = gap <= OPTIMALITY_TOLERANCE and proof.complementarity <= OPTIMALITY_TOLERANCE
     # nan is no proof
     if not (proof.primal <= FEASIBILITY_TOLERANCE and tight and proof.dual <= stationarity):
-        broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
+        bounds: Iterable[BrokenBound] = ()
+        if proof.broken:
+            bounds = broken_bounds(problem, share, rho, problem.finish_s(share, rho))
+        with np.errstate(all="ignore"):  # as in the certificate
+            words, devices = joined(bounds)
+        broken = f" ({words})" if words else ""
         raise UncertifiedError(
             f"The answer of {method} has residual {proof.residual:.2g} and duality gap "
             f"{proof.gap:.2g}, more than the allowed {OPTIMALITY_TOLERANCE:g}{broken}; check that "
-            "the quantities are SI units of sensible size, or use another method."
+            "the quantities are SI units of sensible size, or use another method.",
+            devices,
         )
     return solution_of(problem, share, rho, multiplier, proof, method)
 

@@ -15,7 +15,7 @@ from solvers.problem import FEASIBILITY_TOLERANCE, PruningProblem
 from solvers.solution import InvalidAllocationError
 
 NAMED = 8  # broken bounds of each kind that are spelt out
-BrokenBound = tuple[str, tuple[int, ...]]  # words, with {} for the device, and its index if any
+BrokenBound = tuple[str, tuple[int, ...]]  # words, with {} for each device, and their indices
 
 
 def check_feasible(
@@ -35,11 +35,9 @@ def check_feasible(
                 (k,),
             )
     if violations(problem, share, rho)[1]:
-        broken = list(_broken(problem, share, rho, None))
+        words, devices = joined(broken_bounds(problem, share, rho))
         raise InvalidAllocationError(
-            f"{method} returned an allocation that breaks a bound: "
-            f"{'; '.join(words for words, _ in broken)}.",
-            tuple(k for _, devices in broken for k in devices),
+            f"{method} returned an allocation that breaks a bound: {words}.", devices
         )
 
 
@@ -64,7 +62,7 @@ def violations(
     )
     if all(excess <= FEASIBILITY_TOLERANCE for excess in worst):
         return max(0.0, *worst), ()
-    broken = in_words(_broken(problem, share, rho, finish_s))
+    broken = in_words(broken_bounds(problem, share, rho, finish_s))
     return float(np.nanmax([0.0, *worst])), tuple(broken)
 
 
@@ -76,10 +74,10 @@ def _lateness(problem: PruningProblem, finish_s: Array) -> Array:
     return np.where(problem.feasible, (finish_s - problem.slack_s) / time_s, 0.0)
 
 
-def _broken(
-    problem: PruningProblem, share: Array, rho: Array, finish_s: Array | None
+def broken_bounds(
+    problem: PruningProblem, share: Array, rho: Array, finish_s: Array | None = None
 ) -> Iterator[BrokenBound]:
-    """Every broken bound."""
+    """Every broken bound; arguments as `violations`."""
     kinds = [
         (-share, share, "has share {:.4g}, below 0"),
         (share - 1.0, share, "has share {:.4g}, above 1"),
@@ -101,6 +99,12 @@ def broken_devices(excess: Array, values: Array, words: str) -> Iterator[BrokenB
     yield from (("device {} " + words.format(values[k]), (k,)) for k in devices[:NAMED])
     if len(devices) > NAMED:
         yield f"and so on for {len(devices) - NAMED} more devices", ()
+
+
+def joined(broken: Iterable[BrokenBound]) -> BrokenBound:
+    """Broken bounds as one, with the devices of all."""
+    bounds = list(broken)
+    return "; ".join(words for words, _ in bounds), tuple(k for _, ks in bounds for k in ks)
 
 
 def in_words(broken: Iterable[BrokenBound]) -> Iterator[str]:

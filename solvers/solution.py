@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -57,7 +57,15 @@ class InfeasibleError(NamedDevicesError, ValueError):
 
 
 class UncertifiedError(NamedDevicesError, RuntimeError):
-    """The answer of a method did not pass its certificate and must not be used."""
+    """The answer of a method did not pass its certificate and must not be used.
+
+    Args:
+        sentence: with ``{}`` for each of the devices.
+        devices: their indices.
+    """
+
+    def __str__(self) -> str:
+        return _each_named(self.sentence, map(str, self.devices))
 
 
 class InvalidAllocationError(NamedDevicesError, ValueError):
@@ -79,11 +87,16 @@ class InvalidAllocationError(NamedDevicesError, ValueError):
         super().__init__(sentence, devices, self.indices)
 
     def __str__(self) -> str:
-        text = self.sentence
-        for k, index in zip(self.devices, self.indices, strict=True):
-            name = f"{k}" if k == index else f"{k} (index {index} of its arrays)"
-            text = text.replace("{}", name, 1)
-        return text
+        pairs = zip(self.devices, self.indices, strict=True)
+        names = (f"{k}" if k == i else f"{k} (index {i} of its arrays)" for k, i in pairs)
+        return _each_named(self.sentence, names)
+
+
+def _each_named(sentence: str, names: Iterable[str]) -> str:
+    """The sentence with a name in each place for one, in their order."""
+    for name in names:
+        sentence = sentence.replace("{}", name, 1)
+    return sentence
 
 
 @dataclass(frozen=True)

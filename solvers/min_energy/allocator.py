@@ -106,7 +106,7 @@ def _nearly_all(low: Array, off: UncertifiedError) -> UncertifiedError:
         f"At full clock and power all devices need {100 * low.sum():.10g} % of the band, device "
         f"{{}} alone {100 * low[k]:.4g} %: too little is left to choose from for energy to be "
         f"certified (gap or residual above 1e-8); give more time, or leave device {{}} out.",
-        (k,),
+        (k, k),
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.arrays import Array
-from solvers.bound_violations import broken_devices, in_words
+from solvers.bound_violations import BrokenBound, broken_devices, in_words, joined
 from solvers.min_energy.energy_problem import EnergyProblem
 from solvers.problem import FEASIBILITY_TOLERANCE
 from solvers.rates import kappa, snr_log
@@ -47,11 +47,14 @@ def certified_energy(
         kept = proof.primal <= FEASIBILITY_TOLERANCE and not proof.broken
         if kept and all(part <= tolerance for part in parts):  # nan is no proof
             return joules, proof
-    broken = f" ({'; '.join(proof.broken)})" if proof.broken else ""
+    used_s = task.computing_s(cpu_hz) + task.air_s(share, power_w)
+    words, devices = joined(_primal(task, share, cpu_hz, power_w, used_s)[1])
+    broken = f" ({words})" if words else ""
     raise UncertifiedError(
         f"The answer of energy has residual {proof.residual:.2g} and duality gap {proof.gap:.2g}, "
         f"more than the allowed {tolerance:g}{broken}; check that the quantities are SI units of "
-        "sensible size."
+        "sensible size.",
+        devices,
     )
 
 
@@ -92,7 +95,8 @@ def certify_energy(
     """
     on, tau, air_s = task.problem.feasible, task.computing_s(cpu_hz), task.air_s(share, power_w)
     joules = float(task.energy_j(cpu_hz, power_w, air_s).sum())
-    primal, broken = _primal(task, share, cpu_hz, power_w, tau + air_s)
+    primal, bounds = _primal(task, share, cpu_hz, power_w, tau + air_s)
+    broken = tuple(in_words(bounds))
     if not (np.isfinite(joules) and np.isfinite(primal)):
         return joules, Certificate(np.inf, np.inf, primal, np.nan, np.nan, broken, CLAIM)
     # who sends nothing needs no band
@@ -185,8 +189,8 @@ def _power_limit(task: EnergyProblem, share: Array, air_s: Array) -> tuple[Array
 
 def _primal(
     task: EnergyProblem, share: Array, cpu_hz: Array, power_w: Array, used_s: Array
-) -> tuple[float, tuple[str, ...]]:
-    """Worst relative violation of a bound, and all of them in words."""
+) -> tuple[float, list[BrokenBound]]:
+    """Worst relative violation of a bound, and all of them."""
     terms, on = task.terms, task.problem.feasible
     with np.errstate(divide="ignore", invalid="ignore"):
         late = np.where(on, used_s / task.time_s - 1.0, 0.0)
@@ -198,11 +202,11 @@ def _primal(
         (-power_w / terms.p_max_w, power_w, "has power {:.6g} W, below 0"),
         (power_w / terms.p_max_w - 1.0, power_w, "has power {:.6g} W, above p_max_w"),
     )
-    worst, broken = max(float(share.sum()) - 1.0, 0.0), []
+    worst, broken = max(float(share.sum()) - 1.0, 0.0), list[BrokenBound]()
     if worst > FEASIBILITY_TOLERANCE:
-        broken.append(f"the shares add up to {share.sum():.10g}, above 1")
+        broken.append((f"the shares add up to {share.sum():.10g}, above 1", ()))
     for excess, values, words in kinds:
         top = float(excess.max())
         worst = max(worst, np.inf if np.isnan(top) else top)  # nan is no answer
-        broken += in_words(broken_devices(excess, values, words))
-    return worst, tuple(broken)
+        broken += broken_devices(excess, values, words)
+    return worst, broken

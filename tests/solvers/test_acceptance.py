@@ -61,6 +61,16 @@ def test_those_that_claim_feasibility_only(kind):
         feasible_solution(p, share, rho, float("nan"), "equal")
 
 
+def test_devices_of_broken_bounds_can_be_named_by_other_numbers():
+    """The sentence kept the indices of the problem; device 0 is pruned altogether."""
+    a = allocate(problem("fixed"))
+    with pytest.raises(UncertifiedError) as caught:
+        certified_solution(a.problem, a.share / 2, a.rho, a.multiplier, "kkt")
+    said = str(caught.value.of([0, 7, 8]).of(range(10, 20)))  # of an edge, and of all edges
+    named = [part.split(" ")[0] for part in said.split("device ")[1:]]
+    assert named == ["17", "18"] and said.count("s after its deadline") == 2
+
+
 def test_nan_is_no_proof():
     a = allocate(problem("fixed"))
     for part in ("primal", "dual", "complementarity", "gap"):

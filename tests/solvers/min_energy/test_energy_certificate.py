@@ -183,5 +183,6 @@ def test_a_power_that_is_no_number_hides_nothing():
     a, task = allocate(p, "energy"), EnergyProblem.of(p)
     certified_energy(task, a.share, a.cpu_hz, a.power_w, a.multiplier)
     for power_w in (np.array([0.77, a.power_w[1], np.nan]), np.array([*a.power_w[:2], np.nan])):
-        with pytest.raises(UncertifiedError, match="nan W"):
+        with pytest.raises(UncertifiedError, match="nan W") as refused:
             certified_energy(task, a.share, a.cpu_hz, power_w, a.multiplier)
+        assert "device 22 has power nan W" in str(refused.value.of([20, 21, 22]))

@@ -7,6 +7,7 @@ import pytest
 
 from edgesim.network.downlink.broadcast import BroadcastDownlink
 from solvers import InfeasibleError, InvalidAllocationError, UncertifiedError
+from solvers.acceptance import certified_solution
 from tests.edgesim.network.fleets import make_fleet
 
 NOISE_W, BUDGET_S = 1e-14, 0.025
@@ -99,6 +100,15 @@ def test_a_device_without_which_energy_has_no_choice_is_named_by_its_own_number(
     method = engine.method(personal_steps=0, warmup_steps=0, rho_bounds=(0.0, 0.0))
     with pytest.raises(UncertifiedError, match=r"device 2 alone 100 %.*, or leave device 2 out"):
         engine.play(devices([3e9] * 3), [0.0, 1e-10, 1e-24], method, solver="energy")
+
+
+def test_a_device_of_which_an_answer_breaks_a_bound_is_named_by_its_own_number(engine):
+    def refused(problem):
+        return certified_solution(problem, np.array([0.5, 1.5]), problem.rho_max, 0.0, "mine")
+
+    words = r"\(the shares add up to 2, above 1; device 2 has share 1.5, above 1\); check"
+    with pytest.raises(UncertifiedError, match=words):
+        engine.play(devices([3e9] * 3), [0.0, 1e-10, 1e-10], solver=refused)
 
 
 def test_a_device_of_which_an_own_allocator_breaks_a_bound_is_named_by_its_own_number(engine):
