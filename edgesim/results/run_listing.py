@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.errors import ResultsError, counted
-from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, reason_of
+from edgesim.records.checkpoint.run_checkpoint import UNREADABLE, RunFolder, reason_of
 from edgesim.results.flat_scenario import FlatScenario, chosen_keys, flatten
 from edgesim.results.run_files import read_json, read_scenario
 from edgesim.results.run_search import find_runs
@@ -21,8 +21,6 @@ from fl.regular_files import open_regular
 from fl.stored_files import read_sealed_arrays
 
 FINISHED, RUNNING, SWEEP = "finished", "running", "sweep"
-# the second alone where a kill came before the new state
-STATES = ("checkpoint/state.safetensors", "checkpoint/previous-state.safetensors")
 
 
 @dataclass(frozen=True)
@@ -110,9 +108,9 @@ def _method_name(scenario: Any) -> Any:
 def _unfinished(listed: ListedRun, scenario: dict[str, Any]) -> ListedRun:
     checkpoint = listed.folder / "checkpoint"
     facts: dict[str, Any] = {}
-    for name in STATES:  # none before the first round has ended
+    for file in RunFolder(listed.folder).states:  # none before the first round has ended
         with suppress(FileNotFoundError):
-            facts = read_sealed_arrays(listed.folder / name)[1]
+            facts = read_sealed_arrays(file)[1]
             break
     done, accuracy = int(facts.get("g", -1)) + 1, facts.get("accuracy")
     planned = facts.get("rounds", scenario.get("rounds", "?"))
@@ -169,11 +167,11 @@ def _with_keys(runs: Sequence[ListedRun]) -> list[ListedRun]:
 
 
 def _changed_at(folder: Path) -> datetime:
-    names = ("summary.json", "sweep.json", *STATES, "scenario.yaml")
+    names = ("summary.json", "sweep.json", "scenario.yaml")
     times = [0.0]
-    for name in names:
+    for file in (*(folder / name for name in names), *RunFolder(folder).states):
         with suppress(OSError):
-            times.append((folder / name).stat().st_mtime)
+            times.append(file.stat().st_mtime)
     return datetime.fromtimestamp(max(times))
 
 

@@ -200,8 +200,9 @@ class SweepFolder:
 
 def _rounds_kept(run: RunFolder) -> int:
     """How many rounds a run had ended when it was interrupted."""
-    with suppress(*UNREADABLE):
-        return int(read_sealed_arrays(run.state_file)[1]["g"]) + 1
+    for file in run.states:
+        with suppress(*UNREADABLE):
+            return int(read_sealed_arrays(file)[1]["g"]) + 1
     return 0
 
 

@@ -40,7 +40,7 @@ def check_files(folder: Path) -> CheckResult:
 def check_checkpoint(folder: Path) -> tuple[CheckResult, dict[str, Any] | None]:
     """The states and the log; and the facts of the last state, where they are whole."""
     run, damage, seen = RunFolder(folder), [], []
-    for file in (run.state_file, run.previous_file):
+    for file in run.states:
         version = _version(file)
         if version is None:
             continue

@@ -101,6 +101,8 @@ class RunFolder:
         self.fingerprint = fingerprint
         self.state_file = self.path / "checkpoint" / "state.safetensors"
         self.previous_file = self.path / "checkpoint" / "previous-state.safetensors"
+        # the second alone where a kill came before the new state
+        self.states = self.state_file, self.previous_file
         self.log_file = self.path / "checkpoint" / "log.arrows"
         self.log = CheckpointLog(self.log_file)
         self.lock_file = self.path / "checkpoint" / "lock"
@@ -157,8 +159,8 @@ class RunFolder:
 
     def discard_unstarted(self) -> None:
         """Remove what was written here if no round has ended, and nothing lay here at the start."""
-        states = self.state_file.exists() or self.previous_file.exists()
-        if self._lock is None or self._found or states:
+        begun = any(file.exists() for file in self.states)
+        if self._lock is None or self._found or begun:
             return
         with suppress(OSError):  # it is the error that ended the run that is reported
             others = {file.name for file in self.path.iterdir()} - {"scenario.yaml", "checkpoint"}
@@ -228,7 +230,7 @@ class RunFolder:
     def _read_state(self) -> Checkpoint | None:
         """The last checkpoint, or the one before it where the last one is damaged."""
         damage: list[str] = []
-        for file in (self.state_file, self.previous_file):
+        for file in self.states:
             if not file.exists():
                 continue
             try:
@@ -256,5 +258,5 @@ class RunFolder:
     def _remove(self) -> None:
         """Remove the files of a run and no others; summary.json, which marks it finished, first."""
         names = sorted(set(RUN_FILES) - {"checkpoint"}, key=lambda name: name != "summary.json")
-        for path in (*(self.path / name for name in names), self.state_file, self.previous_file):
+        for path in (*(self.path / name for name in names), *self.states):
             path.unlink(missing_ok=True)

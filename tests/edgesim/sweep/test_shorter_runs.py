@@ -193,7 +193,12 @@ def test_a_point_that_was_interrupted_has_the_rounds_left_that_it_has_not_kept(f
     interrupted, new = planned.to_run()
     ShorterRun(run, 3).copy_state(planned.of(interrupted), folder / "s/shared")
     assert [planned.rounds_left(point) for point in (interrupted, new)] == [2, 5]
-    (planned.of(interrupted) / "checkpoint/state.safetensors").write_bytes(b"damaged")
+    state = planned.of(interrupted) / "checkpoint/state.safetensors"
+    previous = state.rename(state.with_name("previous-state.safetensors"))
+    assert planned.rounds_left(interrupted) == 2  # killed before the new state was there
+    state.write_bytes(b"damaged")
+    assert planned.rounds_left(interrupted) == 2  # it goes on from the one before
+    previous.unlink()
     assert planned.rounds_left(interrupted) == 5
 
 
