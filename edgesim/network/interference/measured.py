@@ -56,5 +56,9 @@ class MeasuredInterference:
         return {NAME: self.mean(now_s)}
 
     def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Take the means that `arrays` gave."""
-        self._before = np.array(arrays[NAME], dtype=float)
+        """Take the means that `arrays` gave.
+
+        Raises:
+            KeyError, ValueError: there are none, or of another number of sectors.
+        """
+        self._before = np.array(arrays[NAME], dtype=float).reshape(self._before.shape)

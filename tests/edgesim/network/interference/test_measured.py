@@ -23,6 +23,8 @@ def test_the_mean_is_over_the_time_in_which_somebody_sends_to_the_sector():
     assert again.mean(25.0)[:2].tolist() == [2.0, 6.0] and np.isnan(again.mean(25.0)[2])
     again.begin_round(25.0)
     assert np.isnan(again.mean(25.0)).all()
+    with pytest.raises(ValueError, match="cannot reshape"):  # a checkpoint that no run wrote
+        MeasuredInterference(2).restore(met.arrays(20.0))
 
 
 def following(played):
