@@ -11,11 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 from edgesim.errors import ResultsError
+from edgesim.results.flat_scenario import si_column
 from edgesim.results.sweep_file import DONE, INFEASIBLE, point_folder, point_name, sweep_points
 from edgesim.scenario.base_file import base_of, read_with_base
 from edgesim.scenario.documents.document import Document, key_path
 from edgesim.scenario.documents.layers import lay_over
-from edgesim.scenario.documents.scalars import scalar, write_text
+from edgesim.scenario.documents.scalars import write_text
 from edgesim.scenario.documents.yaml_text import read_text
 from edgesim.scenario.overrides import parse_override, resolve
 from edgesim.tables.table_reading import read_table
@@ -59,11 +60,10 @@ class Choice:
         return [key for key in self.best.values if self._on_edge(key)]
 
     def _on_edge(self, key: str) -> bool:
-        given = [scalar(each.values[key]) for each in self.candidates]
-        numbers = [value for value in given if isinstance(value, int | float)]
-        if len(numbers) < len(given) or len(set(numbers)) < 2:
+        numbers, _ = si_column(key, [each.values[key] for each in self.candidates])
+        if len(set(numbers)) < 2 or not all(isinstance(each, int | float) for each in numbers):
             return False
-        return scalar(self.best.values[key]) in (min(numbers), max(numbers))
+        return numbers[self.candidates.index(self.best)] in (min(numbers), max(numbers))
 
 
 def choose(sweep: Path) -> list[Choice]:

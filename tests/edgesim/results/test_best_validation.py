@@ -53,6 +53,21 @@ def test_only_numbers_have_an_edge(tmp_path):
     assert choice.edges == []
 
 
+@pytest.mark.parametrize(
+    ("key", "texts", "edge"),
+    [
+        ("learning.method.adaptive", ["true", "false"], False),  # was "at the edge; widen them"
+        ("clock.window", ["500 ms", "2 s", "30s"], True),  # had no warning
+        ("clock.window", ["2 s", "500 ms", "30s"], False),
+        ("budget.latency_threshold", ["none", "25 ms", "30 ms"], False),
+        ("learning.method.lr", ["1e-3", "0.01"], True),
+    ],
+)
+def test_numbers_have_an_edge_with_units_too_and_switches_have_none(tmp_path, key, texts, edge):
+    (choice,) = choose(made(tmp_path, [("a", {key: text}, [0.5]) for text in texts]))
+    assert (choice.best.values[key], choice.edges) == (texts[0], [key] * edge)
+
+
 def test_the_overlay_holds_the_chosen_values(tmp_path):
     points = [("a b", {LR: "0.1", "rounds": "5"}, [0.5]), ("c", {}, [0.5])]
     choices = choose(made(tmp_path, points))
