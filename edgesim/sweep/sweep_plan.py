@@ -19,6 +19,7 @@ from edgesim.sweep.swept_axes import (
     axes_of_schemes,
     gather,
     hidden_but_for_one,
+    names_method,
     refuse_parts,
     sweep_block,
     varies,
@@ -164,7 +165,7 @@ def combine(
         labels = scheme_labels(document, [value.override for value in common])
         method = None
         if labels != [None]:
-            method = next((value for value in common if value.key == METHOD_KEY), None)
+            method = next(filter(names_method, common), None)
         changes = [value.override for value in common if value is not method]
         for seed in seeded:
             for label in labels:

@@ -26,7 +26,12 @@ METHOD_KEY = "learning.method.name"
 
 def varies(axis: SweepAxis) -> bool:
     """Several values, or a choice among schemes? One value alone is a change of the scenario."""
-    return len(axis.rows) > 1 or METHOD_KEY in axis.keys
+    return len(axis.rows) > 1 or any(names_method(value) for value in axis.rows[0])
+
+
+def names_method(value: SweptValue) -> bool:
+    """Is it the name of a method, which chooses among schemes?"""
+    return value.key == METHOD_KEY and not value.override.removes
 
 
 def with_seeds(texts: Sequence[str], seed_text: str | None) -> Sequence[str]:

@@ -209,6 +209,7 @@ def test_a_swept_method_of_a_file_without_schemes_starts_afresh(folder):
             ["two.yaml", "learning.method.name=fedprox"],
             "no scheme of two.yaml has (ours: liu; plain: fedavg); add one",
         ),
+        (["two.yaml", "~learning.method.name"], "learning.method is a mapping; write a mapping"),
         (["tiny.yaml", "rounds=range(1,2000,1)", "--seeds", "0-99"], "allowed are 100000"),
         (["missing.yaml"], "there is no such file"),
         (["tiny.yaml", "--scheduler", "tcp://h:1"], "--scheduler is only read with --backend dask"),
