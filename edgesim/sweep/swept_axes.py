@@ -178,18 +178,20 @@ def sweep_block(document: Document, label: str | None = None) -> Document:
 
 def _check_keys(axes: Sequence[SweepAxis]) -> None:
     """Refuse a key that stands on two axes, or that cannot be swept or removed."""
-    removed = {each.key for axis in axes for each in axis.rows[0] if each.override.removes}
-    for key, count in Counter(key for axis in axes for key in axis.keys).items():
+    values = [value for axis in axes for value in axis.rows[0]]
+    places = {each.key: each.override.value.place_of(()) for each in values}
+    removed = {each.key for each in values if each.override.removes}
+    for key, count in Counter(each.key for each in values).items():
         if count > 1:
             problem = f"{key} is given twice; write its values in one list"
-            raise ScenarioError(f"{COMMAND_LINE}: {problem}")
+            raise ScenarioError(f"{places[key]}: {problem}")
         if key.split(".")[0] in ("sweep", "scheme", "scheme_position", "provenance", "name"):
             cure = "--out names the folder" if key == "name" else "--only chooses schemes"
             problem = f"{key} cannot be swept; {cure}"
             if key in removed:
                 problem = f"~{key} cannot be given to a sweep; change the file"
-            raise ScenarioError(f"{COMMAND_LINE}: {problem}")
+            raise ScenarioError(f"{places[key]}: {problem}")
     if any(axis.keys == (TARGETS,) and varies(axis) for axis in axes):
         cure = f"write all of them in one list, as in {TARGETS}='[0.8, 0.9]'"
         problem = "cannot be swept, since targets are read of the curves of one run"
-        raise ScenarioError(f"{COMMAND_LINE}: {TARGETS} {problem}; {cure}")
+        raise ScenarioError(f"{places[TARGETS]}: {TARGETS} {problem}; {cure}")

@@ -235,6 +235,22 @@ def test_a_mistake_in_a_block_names_its_line(folder, sweep):
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("name: [a, b]", "name cannot be swept"),
+        ("evaluate.targets: [[0.8], [0.9]]", "evaluate.targets cannot be swept"),
+        ("'rounds:seed': [[1, 1], [2, 2]]", "rounds is given twice"),
+    ],
+)
+def test_a_key_of_a_block_that_is_refused_names_its_line(folder, line, problem):
+    """It was called one of the command line."""
+    text = (folder / "tiny.yaml").read_text() + f"sweep:\n  rounds: [1, 2]\n  {line}\n"
+    (folder / "wrong.yaml").write_text(text)
+    with pytest.raises(ScenarioError, match=f"^wrong.yaml:14: {problem}"):
+        plan_sweep(Path("wrong.yaml"))
+
+
 def test_another_kind_starts_afresh_wherever_the_override_stands(folder):
     (folder / "steps.yaml").write_text(
         (folder / "tiny.yaml")
