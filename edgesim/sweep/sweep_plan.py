@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 from math import prod
@@ -101,9 +101,11 @@ def plan_sweep(
     given = {key for text in texts for key in axis_from_text(text).keys}
     # what a file over a base sweeps goes with all that it lays over it
     given |= _swept_in(read_with_base(base_of(path))[0])
-    given |= {key for axis in every if given & set(axis.keys) for key in axis.keys}
     common = _single_values(axes, given)
-    of_schemes = {label: _single_values(each, given) for label, each in own.items()}
+    of_schemes = {}
+    for label, each in own.items():
+        inside = {key.removeprefix(f"schemes.{label}.") for key in given}
+        of_schemes[label] = _single_values(each, inside)
     hidden = {key: text for key, text in common.items() if key in {*chain(*of_schemes.values())}}
     changes = {key: text for key, text in common.items() if key not in hidden} | {
         f"schemes.{label}.{key}": text
@@ -122,13 +124,16 @@ def _swept_in(document: Document) -> set[str]:
     return {key for name in names for key in name.split(":")}
 
 
-def _single_values(axes: Sequence[SweepAxis], keys: Container[str]) -> dict[str, str | None]:
-    """Key -> its text, of some keys, on the axes that do not vary; None: it removes the key."""
-    alone = [value for axis in axes if not varies(axis) for value in axis.rows[0]]
+def _single_values(axes: Sequence[SweepAxis], keys: set[str]) -> dict[str, str | None]:
+    """Key -> its text, of the axes with some of these keys that do not vary.
+
+    None: it removes the key.
+    """
+    alone = [axis for axis in axes if not varies(axis) and keys & set(axis.keys)]
     return {
         value.key: None if value.override.removes else value.text
-        for value in alone
-        if value.key in keys
+        for axis in alone
+        for value in axis.rows[0]
     }
 
 

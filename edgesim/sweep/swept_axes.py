@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain, product
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
@@ -86,16 +87,24 @@ def axes_of_schemes(
     found: dict[str | None, list[SweepAxis]] = {}
     given = [axis_from_text(text) for text in texts]
     for label in filter(None, scheme_labels(document)):
-        block = sweep_block(document, label)
+        block, within = sweep_block(document, label), changes_within(given, label)
         own = [axis_from_block(key, block.subtree((key,))) for key in block.tree]
         for axis in own:
             if {"seed", "seeds"} & set(axis.keys):
                 place = block.place_of((":".join(axis.keys),))
                 problem = "seeds are those of all schemes; write them in the file's sweep"
                 raise ScenarioError(f"{place}: {problem}")
-        found[label] = [left for axis in own if (left := left_by(given, axis))]
+        found[label] = [left for axis in own if (left := left_by([*given, *within], axis))]
         _check_keys(found[label])
     return found
+
+
+def changes_within(given: Sequence[SweepAxis], label: str) -> list[SweepAxis]:
+    """The single values that the command line gives keys of a scheme, by their keys in it."""
+    start = f"schemes.{label}."
+    values = (value for axis in given if not varies(axis) for value in axis.rows[0])
+    inner = (replace(v, key=v.key.removeprefix(start)) for v in values if v.key.startswith(start))
+    return [SweepAxis((value.key,), ((value,),)) for value in inner]
 
 
 def left_by(given: Sequence[SweepAxis], axis: SweepAxis) -> SweepAxis | None:

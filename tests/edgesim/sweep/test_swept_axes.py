@@ -178,3 +178,22 @@ def test_a_chosen_row_of_a_schemes_axis_keeps_its_other_keys(own, number):
     params = point.scenario.learning.method.params
     assert (params["personal_lr"], params["global_lr"]) == (0.2, 0.3)
     assert planned.changes["schemes.ours.learning.method.global_lr"] == "0.3"
+
+
+@pytest.mark.parametrize(
+    ("given", "rates"),
+    [
+        ("learning.method.personal_lr=0.7", [(0.7, 0.01)]),
+        ("learning.method.personal_lr=0.2", [(0.2, 0.3)]),  # a row, with its other key
+        ("rounds=4", [(0.1, 0.1), (0.2, 0.3)]),
+    ],
+)
+def test_a_key_that_is_given_within_a_scheme_wins_over_the_schemes_block(own, given, rates):
+    """The scheme's own sweep set it again, unseen."""
+    planned = plan_sweep(own, [f"schemes.ours.{given}", "rounds=2"], "0", ["ours"])
+    params = [point.scenario.learning.method.params for point in planned.points]
+    found = [(each["personal_lr"], each.get("global_lr", 0.01)) for each in params]
+    assert found == rates
+    if len(rates) == 1:
+        kept = {f"schemes.ours.learning.method.{key}" for key in params[0] if key != "warmup_steps"}
+        assert kept <= set(planned.changes)
