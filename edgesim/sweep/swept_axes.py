@@ -176,8 +176,13 @@ def sweep_block(document: Document, label: str | None = None) -> Document:
     holder = document if label is None else document.subtree(("schemes", label))
     joined = Document({})
     for layer in layers(holder):
-        own = {key: value for key, value in layer.tree.items() if key.split(".")[0] == "sweep"}
-        lay_over(joined, Document(own, layer.places))
+        for key in layer.tree:
+            word, _, swept = key.partition(".")
+            at = ("sweep", swept) if swept else ("sweep",)  # a swept key is dotted as a whole
+            if word == "sweep":
+                own = Document({})
+                own.put(at, layer.subtree((key,)))
+                lay_over(joined, own)
     block = joined.subtree(("sweep",)) if joined.tree.get("sweep") else Document({})
     if not isinstance(block.tree, dict):
         example = "write for instance sweep: {rounds: [10, 20]}"

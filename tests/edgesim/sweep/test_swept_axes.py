@@ -197,3 +197,12 @@ def test_a_key_that_is_given_within_a_scheme_wins_over_the_schemes_block(own, gi
     if len(rates) == 1:
         kept = {f"schemes.ours.learning.method.{key}" for key in params[0] if key != "warmup_steps"}
         assert kept <= set(planned.changes)
+
+
+@pytest.mark.parametrize("given", [[], ["schemes.ours.sweep.learning.method.personal_lr=[4, 5]"]])
+def test_a_swept_key_may_be_dotted_behind_sweep(own, given):
+    """It was taken for the section learning: "learning.dataset is missing"."""
+    block = "{sweep.learning.method.personal_lr: [2, 3]}" if not given else "{}"
+    own.write_text(OWN.split("schemes:")[0] + f"schemes:\n  ours: {block}\n")
+    planned = plan_sweep(own, ["rounds=2", *given], "0", ["ours"])
+    assert planned.axes == {"learning.method.personal_lr": ["4", "5"] if given else ["2", "3"]}
