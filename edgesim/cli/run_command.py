@@ -67,6 +67,8 @@ def run(
         schemes = [_schemes(scenario, overrides, each, only) for each in several or (seed,)]
         many = schemes[0][1]
         chosen = [pair for each, _ in schemes for pair in each]
+        if run_folder and not out:
+            _refuse_changed_run(run_folder, [each for _, each in chosen])
         from edgesim.cli.run_progress import RunProgress, print_runs
         from edgesim.records.folder_names import default_folder, folder_for_seed
         from edgesim.runs.run import prepare
@@ -160,6 +162,26 @@ def _refuse_changed_point(folder: Path, overrides: list[str] | None) -> None:
     if changes and (sweep := sweep_of_point(folder)):
         cure = f"sweep with {' '.join(changes)}, or go on with a copy of the folder"
         raise ScenarioError(f"{folder} is a point of the sweep {sweep.name}; {cure}")
+
+
+def _refuse_changed_run(folder: Path, scenarios: Sequence[Scenario]) -> None:
+    """Refuse to make a run beside a folder that would differ in more than seed and rounds.
+
+    What goes on in the folder itself is checked there.
+    """
+    from edgesim.records.folder_names import folder_for_seed
+    from edgesim.results.flat_scenario import differing_keys, flatten
+    from edgesim.scenario.documents.yaml_text import read_text
+    from edgesim.scenario.loader import load
+
+    own = load(folder / "scenario.yaml")
+    for other in scenarios:
+        if other.seed != own.seed and other.with_rounds(own.rounds).digest() != own.digest():
+            flats = [flatten(read_text(each.to_yaml(), "it").tree) for each in (own, other)]
+            key = next(key for key in differing_keys(flats) if key != "rounds")
+            place = folder_for_seed(folder, other)
+            problem = f"is for the run of {folder} with seed {other.seed}, whose {key} differs"
+            raise ScenarioError(f"{place} {problem}; give --out")
 
 
 def _schemes(

@@ -105,6 +105,17 @@ def test_a_run_is_made_with_other_seeds_beside_its_folder(folder, invoke):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("change", ["network.bandwidth=10MHz", "~budget"])
+def test_a_run_beside_a_folder_differs_in_seed_and_rounds_alone(folder, invoke, change):
+    """It ran there with the other key, and looked like one more seed."""
+    invoke("run", "tiny.yaml", "--out", "mine", "-q")
+    odd = invoke("run", "mine", "--seed", "1", "rounds=2", change, code=2).stderr
+    key = {"n": "network.bandwidth", "~": "budget.latency_threshold"}[change[0]]
+    assert odd == f"mine-s1 is for the run of mine with seed 1, whose {key} differs; give --out\n"
+    assert invoke("run", "mine", "seed=1", change, "--out", "own", "-q").stdout == "own\n"
+
+
+@pytest.mark.slow
 def test_a_point_stays_what_its_sweep_lists(folder, invoke):
     """It went on to 2 rounds, and stood among points of one round as one of them."""
     invoke("sweep", "tiny.yaml", "--seeds", "0-1", "--workers", "1", "--out", "swept", "-q")
