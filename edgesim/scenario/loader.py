@@ -85,11 +85,11 @@ class Scenario(ScenarioKeys):
         return self._document.find(_path((key,))) is not MISSING
 
     def changes(self) -> dict[str, str]:
-        """Keys that the command line has set -> their values as texts."""
+        """Keys that the command line has set -> their values as texts; without the label."""
         return {
             ".".join(map(str, path)): str(value)
             for path, value in _leaves(self._document.tree, ())
-            if self._document.places.get(path) == COMMAND_LINE
+            if self._document.places.get(path) == COMMAND_LINE and path[0] not in _OF_SCHEMES
         }
 
     def error(self, key: str | KeyPath, problem: str) -> ScenarioError:

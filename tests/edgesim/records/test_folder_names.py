@@ -48,6 +48,8 @@ def test_the_scheme_of_a_file_names_the_folder_and_its_keys_are_no_changes(scena
     (tmp_path / "two.yaml").write_text(text)
     scenario = edgesim.load("two.yaml", ["evaluate.every=2"], label="first one")
     assert default_folder(scenario).name.startswith("first-one,every=2-")
+    scenario = edgesim.load("two.yaml", ["schemes.first one.rounds=5"], label="first one")
+    assert default_folder(scenario).name == f"first-one,rounds=5-{scenario.digest()[:8]}-s0"
 
 
 def test_long_and_odd_values_stay_names_of_folders():
