@@ -145,16 +145,22 @@ def si_column(key: str, texts: Iterable[str | None]) -> tuple[list[Any], str]:
         a unit, where one is a word, or where no unit fits all (noise in dBm and in dBm/Hz).
     """
     texts = list(texts)
-    known = [text not in (None, NONE) for text in texts]
+    given = [None if _is_none(text) else text for text in texts]
+    known = [text is not None for text in given]
     for unit in possible_units(key) if any(known) else ():
-        values = [None if text in (None, NONE) else _number(text, unit) for text in texts]
+        values = [None if text is None else _number(text, unit) for text in given]
         if [value is not None for value in values] == known:
             return values, unit
     # of keys that take plain numbers or quantities, as evaluate.every takes rounds or a time
     for unit in DIMENSIONS if any(known) and possible_units(key) == [""] else ():
         with suppress(UnitError):
-            return [None if text in (None, NONE) else parse(text, unit) for text in texts], unit
+            return [None if text is None else parse(text, unit) for text in given], unit
     return texts, ""
+
+
+def _is_none(text: str | None) -> bool:
+    """Not set, ``none``, or one of YAML's words for nothing, such as null and ~."""
+    return text is None or text == NONE or scalar(text.strip()) is None
 
 
 def _number(text: str, unit: str) -> int | float | None:

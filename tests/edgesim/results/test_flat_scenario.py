@@ -41,6 +41,7 @@ def test_units_come_from_the_schema_whatever_the_position():
     ("key", "texts", "values", "unit"),
     [
         ("budget.latency_threshold", ["15ms", "0.02 s", "none"], [0.015, 0.02, None], "s"),
+        ("budget.latency_threshold", ["~", "0.02 s", "null"], [None, 0.02, None], "s"),
         ("network.noise", ["-110 dBm", "1e-13 W"], [1e-14, 1e-13], "W"),
         ("network.noise", ["-170 dBm/Hz", None], [1e-20, None], "W/Hz"),
         ("devices.0.tx_power", ["1 W", None], [1.0, None], "W"),
