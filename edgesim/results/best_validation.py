@@ -23,7 +23,7 @@ from edgesim.tables.table_reading import read_table
 
 SELECTED = "best-validation.yaml"  # in the sweep's folder
 MEASURE = "validation_accuracy"
-VALIDATION = "learning.validation"
+OF_TUNING = ("learning.validation", "seed")  # keys of a tuning alone
 LAST_SHARE = 0.25  # of a run's evaluations, which are averaged
 RULE = (
     "the best mean over the seeds of the validation accuracy, averaged over the last quarter of a "
@@ -162,7 +162,7 @@ def chosen_scenario(
 
 
 def _with_changes(choice: Choice, changes: Mapping[str, str], labels: Iterable[str]) -> Choice:
-    """The best candidate alone, with what was changed for all; nothing is held out any more.
+    """The best candidate alone, with what was changed for all but `OF_TUNING`.
 
     Args:
         choice: for a scheme.
@@ -172,7 +172,7 @@ def _with_changes(choice: Choice, changes: Mapping[str, str], labels: Iterable[s
     """
     own, best = f"schemes.{choice.label}.", choice.best
     others = tuple(f"schemes.{label}." for label in labels if label.startswith(f"{choice.label}."))
-    kept = {key: text for key, text in changes.items() if key.removeprefix(own) != VALIDATION}
+    kept = {key: text for key, text in changes.items() if key.removeprefix(own) not in OF_TUNING}
     values = {
         key: text for key, text in (kept | best.values).items() if not f"{key}.".startswith(others)
     }

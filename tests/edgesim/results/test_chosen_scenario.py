@@ -88,6 +88,16 @@ def test_what_the_command_line_changed_for_all_is_kept_but_for_what_it_held_out(
         assert each.learning.validation is None
 
 
+@pytest.mark.parametrize("text", ["seed=3", "seed:rounds=3:7"])
+def test_seeds_of_the_tuning_are_not_in_the_file(methods, tmp_path, text):
+    """The second one was; a choice is to be reported from other seeds."""
+    methods({"fedavg": {}})
+    plan = plan_sweep(tmp_path / "tiny.yaml", [text])
+    choice = Choice("fedavg", (Candidate({LR: "0.2"}, 0.5, 1),))
+    written = chosen_scenario([choice], plan.source, tmp_path, False, plan.changes)
+    assert "seed" not in written and ("rounds: 7" in written) == ("rounds" in text)
+
+
 @pytest.mark.parametrize(
     "texts",
     [
