@@ -16,7 +16,8 @@ from edgesim.scenario.overrides import Override, parse_override
 from edgesim.sweep.ranges import expand_range, is_range
 
 MAX_SEEDS = 10_000
-_SEEDS = re.compile(r"\s*(\d{1,18})\s*((?:-|\.\.)\s*(\d{1,18})\s*)?")
+MAX_SEED = 2**63 - 1
+_SEEDS = re.compile(r"\s*(\d{1,19})\s*((?:-|\.\.)\s*(\d{1,19})\s*)?")
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -187,7 +188,10 @@ def parse_seeds(text: str, place: str = COMMAND_LINE) -> tuple[int, ...]:
             raise ScenarioError(f"{place}: {problem}")
         first, _, last = match.groups()
         low, high = int(first), int(last or first)
-        if high < low or high - low >= MAX_SEEDS or high >= 2**63:
+        if max(low, high) > MAX_SEED:
+            problem = f"seeds has {piece.strip()}; seeds go from 0 to {MAX_SEED}"
+            raise ScenarioError(f"{place}: {problem}")
+        if high < low or high - low >= MAX_SEEDS:
             problem = f"write the smaller seed first, at most {MAX_SEEDS}"
             raise ScenarioError(f"{place}: seeds has {piece.strip()}; {problem}")
         found += range(low, high + 1)

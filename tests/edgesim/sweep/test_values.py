@@ -99,3 +99,7 @@ def test_seeds():
     for wrong in ("", "a", "-1", "4-0", "1,1", "0-10000000", "1.5"):
         with pytest.raises(ScenarioError, match=r"^command line: seeds "):
             parse_seeds(wrong)
+    largest = 2**63 - 1  # as with --seed; it was "write such as 0-4 or 0,3,7"
+    assert parse_seeds(f"{largest - 1}-{largest}") == (largest - 1, largest)
+    with pytest.raises(ScenarioError, match=rf"seeds has {2**63}; seeds go from 0 to {largest}"):
+        parse_seeds(f"0,{2**63}")
