@@ -9,7 +9,7 @@ from itertools import chain, product
 
 from edgesim.errors import COMMAND_LINE, ScenarioError
 from edgesim.results.equal_runs import TARGETS
-from edgesim.scenario.documents.document import Document
+from edgesim.scenario.documents.document import MISSING, Document, KeyPath, key_path
 from edgesim.scenario.documents.layers import lay_over, layers
 from edgesim.scenario.overrides import scheme_labels
 from edgesim.sweep.values import (
@@ -117,14 +117,32 @@ def left_by(given: Sequence[SweepAxis], axis: SweepAxis) -> SweepAxis | None:
     Returns:
         None where all keys of the axis are given, or values that no row of it has together.
     """
+    keys = given_keys(given, axis)
     meeting = [each for each in given if set(each.keys) & set(axis.keys)]
-    if set(axis.keys) <= {key for each in meeting for key in each.keys}:
+    alone = {key for each in meeting for key in each.keys}  # others are parts of a section
+    if keys == set(axis.keys) or keys - alone:
         return None
     asked = [_values(chain(*rows)) for rows in product(*(each.rows for each in meeting))]
     if not all(any(wanted <= _values(row) for row in axis.rows) for wanted in asked):
         return None
     rows = (row for row in axis.rows if any(wanted <= _values(row) for wanted in asked))
     return SweepAxis(axis.keys, tuple(rows))
+
+
+def given_keys(given: Sequence[SweepAxis], axis: SweepAxis) -> set[str]:
+    """Those keys of an axis that the command line sets or removes, also as a part of a section."""
+    return {key for key in axis.keys if any(_gives(each, key) for each in given)}
+
+
+def _gives(given: SweepAxis, key: str) -> bool:
+    return all(any(_sets(value, key_path(key)) for value in row) for row in given.rows)
+
+
+def _sets(value: SweptValue, path: KeyPath) -> bool:
+    above = key_path(value.key)
+    if path[: len(above)] != above:
+        return False
+    return value.override.removes or value.override.value.find(path[len(above) :]) is not MISSING
 
 
 def _values(row: Iterable[SweptValue]) -> set[tuple[str, str]]:
@@ -134,7 +152,7 @@ def _values(row: Iterable[SweptValue]) -> set[tuple[str, str]]:
 
 def _refuse_torn(axis: SweepAxis, given: Sequence[SweepAxis]) -> None:
     """Refuse values of some keys of an axis that are none of its own: the others would be lost."""
-    keys = {key for each in given for key in each.keys}
+    keys = given_keys(given, axis)
     if others := [key for key in axis.keys if key not in keys]:
         known = dict.fromkeys(
             ":".join(value.text for value in row if value.key in keys) for row in axis.rows

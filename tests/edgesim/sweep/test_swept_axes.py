@@ -206,3 +206,36 @@ def test_a_swept_key_may_be_dotted_behind_sweep(own, given):
     own.write_text(OWN.split("schemes:")[0] + f"schemes:\n  ours: {block}\n")
     planned = plan_sweep(own, ["rounds=2", *given], "0", ["ours"])
     assert planned.axes == {"learning.method.personal_lr": ["4", "5"] if given else ["2", "3"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "rates"),
+    [
+        ("learning.method={name: liu, personal_lr: 0.5}", {0.5}),
+        ("learning.method={name: liu, personal_lr: 5},{name: fedalt, personal_lr: 6}", {5, 6}),
+        ("learning.method=fedalt", {0.1, 0.2}),
+    ],
+)
+def test_a_section_that_is_given_wins_over_axes_of_what_it_sets(own, given, rates):
+    """The scheme's axis set the step size again, unseen; that of the file made equal points."""
+    axis, head = "{sweep: {learning.method.personal_lr: [0.1, 0.2]}}", OWN.split("sweep:")[0]
+
+    def swept(text, given):
+        own.write_text(f"{head}{text}\n")
+        points = plan_sweep(own, [given], only=["ours"]).points
+        return {point.scenario.learning.method.params["personal_lr"] for point in points}
+
+    assert swept(axis[1:-1], given) == swept(f"schemes: {{ours: {axis}}}", given) == rates
+    linked = axis.replace("personal_lr: ", "personal_lr:rounds: ").replace("0.1, 0.2", "[3, 4]")
+    if given.startswith("learning.method={"):
+        assert swept(f"schemes: {{ours: {linked}}}", given) == rates
+        with pytest.raises(ScenarioError, match=r"personal_lr changes .* together with rounds"):
+            swept(linked[1:-1], given)
+    if len(rates) == 1:
+        assert swept(f"schemes: {{ours: {axis}}}", f"schemes.ours.{given}") == rates
+
+
+def test_a_section_that_is_removed_goes_with_its_axes(own):
+    own.write_text("base: two.yaml\nsweep: {budget.latency_threshold: [20 ms, 25 ms]}\n")
+    (point,) = plan_sweep(own, ["~budget", "allocation.solver=equal"], only=["plain"]).points
+    assert point.scenario.budget.latency_threshold_s is None
