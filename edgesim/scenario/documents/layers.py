@@ -40,9 +40,11 @@ def lay_over(document: Document, patch: Document) -> None:
                 document.remove((key, axis), patch.place_of(()))
         for name, changes in value.items():
             part = patch.subtree((key, name))
-            both = isinstance(there.get(name), dict) and isinstance(changes, dict)
-            if key == "schemes" and both:
-                part = laid_above(document.subtree((key, name)), part)
+            if key == "schemes" and isinstance(there.get(name), dict):
+                if changes is None:  # a label with nothing behind it
+                    continue
+                if isinstance(changes, dict):
+                    part = laid_above(document.subtree((key, name)), part)
             document.put((key, name), part)
 
 

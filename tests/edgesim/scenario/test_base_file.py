@@ -54,6 +54,14 @@ def test_its_keys_win_and_schemes_join(above):
     assert (new.learning.method.name, new.learning.method.params) == ("fedprox", {"mu": 0.5})
 
 
+@pytest.mark.parametrize("nothing", ["", "{}", "null"])
+def test_a_scheme_without_changes_keeps_those_of_the_base(above, nothing):
+    """Where nothing stood behind its label, the scheme lost its changes and ran another method."""
+    above.write_text(f"base: ../below.yaml\nschemes:\n  liu v1.2: {nothing}\n")
+    scheme = dict(expand(above))["liu v1.2"]
+    assert (scheme.learning.method.name, scheme.rounds) == ("liu", 7)
+
+
 def test_sweeps_join_by_key(above):
     document, folder = read_with_base(above)
     assert document.tree["sweep"] == {
