@@ -67,6 +67,9 @@ def run(
         schemes = [_schemes(scenario, overrides, each, only) for each in several or (seed,)]
         many = schemes[0][1]
         chosen = [pair for each, _ in schemes for pair in each]
+        if out and (many or several) and (out / "checkpoint").is_dir():
+            problem = "is the folder of a run, in which none is looked for; give another --out"
+            raise ScenarioError(f"{out} {problem}")
         if run_folder and not out:
             _refuse_changed_run(run_folder, [each for _, each in chosen])
         from edgesim.cli.run_progress import RunProgress, print_runs

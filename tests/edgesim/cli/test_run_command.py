@@ -85,6 +85,8 @@ def test_every_scheme_with_every_seed(folder, invoke):
     assert "one, seed 2: round 1/1" in shown and "one, seed 1: here/one-s1" in shown
     invoke("run", "tiny.yaml", "--seeds", "0,3", "-q", "--out", "there")
     assert sorted(summaries(folder / "there")) == ["s0", "s3"]
+    inside = invoke("run", "tiny.yaml", "--seeds", "5", "-q", "--out", "there/s0", code=2).stderr
+    assert inside.startswith("there/s0 is the folder of a run, in which none is looked for; ")
     both = invoke("run", "tiny.yaml", "--seeds", "0-1", "--seed", "1", code=2)
     assert both.stderr == "command line: --seed and --seeds are both given; keep one\n"
 
