@@ -94,3 +94,13 @@ def test_the_map_names_the_means_that_lack_a_seed(tmp_path, write_run):
     caption = figure_of(schemes, "accuracy-map").caption
     assert f"Lacking seeds, without an interval: {named}" in caption
     assert "Lacking" not in figure_of(schemes, "latency-map").caption
+
+
+def test_a_scheme_without_a_curve_is_named(of_three_seeds):
+    """Its third seed was never evaluated; it was left out of the three figures without a word."""
+    schemes = of_three_seeds({("a", 10, 0.02): (0.5, 0.5, 0.4), ("b", 10, 0.01): (0.9, 0.9, NAN)})
+    for name in ("accuracy", "spending", "loss"):
+        figure = figure_of(schemes, name)
+        said = "Not evaluated in a round of all seeds, so without a curve: b."
+        assert said in figure.caption
+        assert {row[0] for row in figure.table().rows} == {"a"}
