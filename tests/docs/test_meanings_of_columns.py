@@ -1,0 +1,54 @@
+"""What docs/tables.md says of columns, by tiny runs in which it matters."""
+
+from __future__ import annotations
+
+import pytest
+
+import edgesim
+from tests.docs.test_tables_page import documented
+
+SCENARIO = """
+name: tiny
+rounds: 4
+network: {bandwidth: 5 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 90 dB}}}
+devices: [{count: 2, tx_power: 23 dBm, cpu: {frequency: 1 GHz, cycles_per_weight: 1000}}]
+learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg}}
+allocation: {solver: equal}
+"""
+# a device whose battery ends within round 21, by fading that the plan does not count with
+BATTERY = (
+    "rounds=23",
+    "devices.0.count=1",
+    "devices.0.tx_power=33 dBm",
+    "devices.0.idle_power=10 mW",
+    "devices.0.radio={efficiency: 0.1, circuit_power: 100 mW}",
+    "devices.0.battery={capacity: 1.01 J, start: 0.9, resume: 0.6, charging: {power: 0.2 W}}",
+    "network.channel={path_loss: {model: constant, loss: 100 dB}, "
+    "fading: {kind: rayleigh, coherence: 3 ms}}",
+)
+
+
+@pytest.fixture
+def play(tmp_path):
+    def play(*changes: str):
+        (tmp_path / "tiny.yaml").write_text(SCENARIO)
+        return edgesim.simulate(edgesim.load(tmp_path / "tiny.yaml", changes))
+
+    return play
+
+
+def meaning(file: str, column: str) -> str:
+    return documented()[file][column][2]
+
+
+def test_finish_counts_from_the_end_of_a_wait_of_the_server(play):
+    run = play(*BATTERY)
+    waited = run.rounds.iloc[22]
+    (row,) = run.device_rounds[run.device_rounds["round"] == 22].to_dict("records")
+    begun_s = run.spans[run.spans["round"] == 22].query("phase == 'download'")["start_s"].min()
+    assert run.rounds["failed"][21] == 1 and row["status"] == "arrived"
+    assert row["finish_s"] == pytest.approx(waited["time_s"] - begun_s)
+    assert row["finish_s"] < 0.1 * waited["latency_s"]
+    assert "where the server waited, from the end of its wait" in meaning(
+        "device_rounds.parquet", "finish_s"
+    )
