@@ -52,3 +52,10 @@ def test_finish_counts_from_the_end_of_a_wait_of_the_server(play):
     assert "where the server waited, from the end of its wait" in meaning(
         "device_rounds.parquet", "finish_s"
     )
+
+
+def test_devices_without_energy_for_a_job_are_infeasible_also_without_a_threshold(play):
+    run = play(*BATTERY, "rounds=9", "devices.0.battery.start=0.2")
+    assert run.summary["latency_threshold_s"] is None
+    assert run.rounds["infeasible"].sum() > 0
+    assert "their batteries are too weak" in meaning("rounds.csv", "infeasible")
