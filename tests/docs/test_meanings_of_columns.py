@@ -59,3 +59,11 @@ def test_devices_without_energy_for_a_job_are_infeasible_also_without_a_threshol
     assert run.summary["latency_threshold_s"] is None
     assert run.rounds["infeasible"].sum() > 0
     assert "their batteries are too weak" in meaning("rounds.csv", "infeasible")
+
+
+def test_what_the_server_loses_is_discarded(play):
+    run = play("rounds=3", "server={up: 15 ms, repair: 10 ms}")
+    lost = run.device_rounds.query("status == 'discarded'")
+    assert len(lost) == run.rounds["discarded"].sum() > 0
+    assert (lost["staleness"] == 0).all() and run.rounds["server_failures"].sum() > 0
+    assert "the server lost" in meaning("rounds.csv", "discarded")
