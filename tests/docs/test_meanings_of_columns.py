@@ -67,3 +67,18 @@ def test_what_the_server_loses_is_discarded(play):
     assert len(lost) == run.rounds["discarded"].sum() > 0
     assert (lost["staleness"] == 0).all() and run.rounds["server_failures"].sum() > 0
     assert "the server lost" in meaning("rounds.csv", "discarded")
+
+
+def test_versions_of_edges_are_their_own_rounds(play):
+    tiers = "{edges: [{}], association: strongest, backhaul: {rate: 1 Mbit/s, delay: 50 ms}"
+    run = play(
+        "rounds=2",
+        "devices.0.failure_rate=0.01 Hz",
+        "devices.0.on_failure=resume",
+        f"tiers={tiers}, local_rounds: 3}}",
+    )
+    rows = run.device_rounds
+    assert rows["version_in"].tolist() == (3 * rows["round"] + rows["edge_round"]).tolist()
+    assert (rows["version_out"] == rows["version_in"] + 1).all()
+    for column in ("version_in", "version_out"):
+        assert "kappa_2 a round" in meaning("device_rounds.parquet", column)
