@@ -82,3 +82,19 @@ def test_versions_of_edges_are_their_own_rounds(play):
     assert (rows["version_out"] == rows["version_in"] + 1).all()
     for column in ("version_in", "version_out"):
         assert "kappa_2 a round" in meaning("device_rounds.parquet", column)
+
+
+def test_the_last_version_has_nobody_in_flight_and_may_hold_uploads_that_have_a_row(play):
+    run = play(
+        "rounds=5", "devices.0.count=3", "clock={mode: buffered, buffer: 2, slot: until_used}"
+    )
+    handed_out, ended = run.rounds["dispatched"].cumsum(), run.rounds["selected"].cumsum()
+    (*_, last) = run.rounds.to_dict("records")
+    open_jobs = (run.rounds["in_flight"] + run.rounds["held"])[:-1]
+    assert (handed_out - ended)[:-1].tolist() == open_jobs.tolist()
+    assert handed_out.iloc[-1] == ended.iloc[-1]
+    unused = run.device_rounds.query("status == 'arrived' and version_out == -1")
+    assert last["in_flight"] == 0 and last["held"] == len(unused) > 0
+    assert (unused["round"] == last["round"]).all()
+    assert "0 in the last row" in meaning("rounds.csv", "in_flight")
+    assert "in the last row" in meaning("rounds.csv", "held")
