@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import edgesim
-from tests.docs.test_tables_page import documented
+from tests.docs.test_tables_page import PAGE, documented
 
 SCENARIO = """
 name: tiny
@@ -98,3 +98,18 @@ def test_the_last_version_has_nobody_in_flight_and_may_hold_uploads_that_have_a_
     assert (unused["round"] == last["round"]).all()
     assert "0 in the last row" in meaning("rounds.csv", "in_flight")
     assert "in the last row" in meaning("rounds.csv", "held")
+
+
+def test_forecasts_are_of_the_last_plan_of_a_version_where_a_server_fails(play):
+    run = play(
+        "rounds=4",
+        "network.channel.fading={kind: rayleigh, coherence: 3 ms}",
+        "budget.latency_threshold=60 ms",
+        "allocation={solver: kkt, rate: quantile}",
+        "learning.method={name: pruning-only, local_steps: 5, warmup_steps: 1, lr: 0.1}",
+        "server={up: 60 ms, repair: 10 ms}",
+    )
+    lost = run.device_rounds["status"] == "discarded"
+    assert lost.any() and len(run.upload_forecasts) == (~lost).sum()
+    text = PAGE.read_text(encoding="utf-8").partition("## upload_forecasts")[2].partition("\n| ")[0]
+    assert "the last plan of the round" in " ".join(text.split())
