@@ -8,9 +8,12 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
+import edgesim
 from edgesim.cli.app import app
+from edgesim.errors import ResultsError
 from edgesim.runs.run import feasibility
 from edgesim.sweep.sweep_plan import plan_sweep
 
@@ -42,6 +45,22 @@ def test_the_guide_runs_as_printed_and_says_what_is_true(tmp_path, monkeypatch):
     assert len(names["longer"].rounds) == 25
     (line,) = re.findall(r"`(edgesim run [^`]*)`", text)
     run_command(line)
+
+
+def test_runs_without_training_have_no_model_and_no_accuracy_as_the_guide_says(tmp_path):
+    matplotlib.use("agg")
+    changes = ["learning.dataset=none", "~learning.partition", "rounds=1"]
+    scenario = edgesim.load(ROOT / "scenarios" / "demo.yaml", changes, label="joint")
+    edgesim.simulate(scenario, out=tmp_path / "run")
+    assert load_file(tmp_path / "run" / "model.safetensors") == {}
+    results = edgesim.load_run(tmp_path / "run")
+    assert results.plot("latency")
+    with pytest.raises(ResultsError, match="no test accuracy"):
+        results.plot()
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    model = text.partition("**The trained model.**")[2].partition("**Figures.**")[0]
+    assert "runs/mine" not in model and "the file is empty" in model
+    assert "the accuracy over simulated time, of runs with training" in text
 
 
 def swept_bands(page: Path) -> list[list[str]]:
