@@ -113,3 +113,13 @@ def test_forecasts_are_of_the_last_plan_of_a_version_where_a_server_fails(play):
     assert lost.any() and len(run.upload_forecasts) == (~lost).sum()
     text = PAGE.read_text(encoding="utf-8").partition("## upload_forecasts")[2].partition("\n| ")[0]
     assert "the last plan of the round" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "samples"), [((), 20), (("learning.samples_per_device=7",), 7)]
+)
+def test_samples_without_a_data_set_are_those_that_the_scenario_counts(tmp_path, changes, samples):
+    (tmp_path / "tiny.yaml").write_text(SCENARIO)
+    edgesim.simulate(edgesim.load(tmp_path / "tiny.yaml", changes), out=tmp_path / "run")
+    assert edgesim.load_run(tmp_path / "run").devices["samples"].tolist() == [samples] * 2
+    assert "`learning.samples_per_device`, or one batch" in meaning("devices.csv", "samples")
