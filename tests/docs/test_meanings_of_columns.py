@@ -123,3 +123,10 @@ def test_samples_without_a_data_set_are_those_that_the_scenario_counts(tmp_path,
     edgesim.simulate(edgesim.load(tmp_path / "tiny.yaml", changes), out=tmp_path / "run")
     assert edgesim.load_run(tmp_path / "run").devices["samples"].tolist() == [samples] * 2
     assert "`learning.samples_per_device`, or one batch" in meaning("devices.csv", "samples")
+
+
+def test_a_battery_that_ends_within_a_job_counts_as_a_failure(play):
+    run = play(*BATTERY, "rounds=22")
+    assert run.rounds["failed"].tolist()[21] == 1
+    text = meaning("rounds.csv", "failed")
+    assert "battery" in text and "link failed" in text
