@@ -84,8 +84,9 @@ def checked(rule: SelectionRule, name: str) -> SelectionRule:
             raise ScenarioKeyError(SELECTION, problem)
         try:
             chosen = np.asarray(given)
-            is_mask = chosen.dtype == bool  # over devices, not their numbers
-            chosen = np.full(1, np.nan) if is_mask else chosen.astype(float)
+            # not a mask over devices, nor text, nor complex numbers, nor entries that are hidden
+            are_numbers = chosen.dtype.kind in "iufO" and not np.ma.is_masked(given)
+            chosen = chosen.astype(float) if are_numbers else np.full(1, np.nan)
         except (TypeError, ValueError, OverflowError):
             chosen = np.full(1, np.nan)
         if chosen.ndim != 1 or not np.isin(chosen, view.idle).all():

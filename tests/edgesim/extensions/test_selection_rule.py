@@ -39,6 +39,17 @@ def mask(view, count, stream):
 
     return numpy.array([False, True])
 
+def words(view, count, stream):
+    return ["1"]
+
+def complex_numbers(view, count, stream):
+    return view.idle[:count] + 1j
+
+def hidden(view, count, stream):
+    import numpy
+
+    return numpy.ma.masked_array(view.idle[:count], mask=True)
+
 def greedy(view, count, stream):
     view.rate_bps[0] = 1e12
     return [0]
@@ -149,6 +160,9 @@ def test_numpy_may_have_another_generator(chosen, request):
         ("./select.py:twice", "which chose [1, 1] in round 0; choose at most 1 device, each once"),
         ("./select.py:sampled", "which chose [0, 0] in round 0; choose at most 1 device, each"),
         ("./select.py:mask", "which chose [False  True] in round 0; choose among the devices"),
+        ("./select.py:words", "which chose ['1'] in round 0; choose among the devices"),
+        ("./select.py:complex_numbers", "which chose [0.+1.j] in round 0; choose among the"),
+        ("./select.py:hidden", "which chose [--] in round 0; choose among the devices"),
         ("./select.py:odd", "which chose nobody in round 0; choose among"),
         ("./select.py:ragged", "which chose [[1], [1, 2]] in round 0; choose among"),
         ("./select.py:huge", "which chose [1000000000"),
