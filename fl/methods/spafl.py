@@ -99,19 +99,23 @@ class SpaFL(Local):
             w = own.clone()
         else:
             w = self.rows.nudged(own, change, self.importance_divisor)
-        self.rows.thresholds(w).copy_(self.rows.thresholds(state.w))
+        self.rows.thresholds(w).copy_(self._handed_out(state))
         return w
+
+    def _handed_out(self, state: State) -> Tensor:
+        """The server's thresholds [T] as they travel: a mean over edges or tiers is not rounded."""
+        return self.rows.thresholds(self._rounded(state.w))
 
     def _change(self, state: State, k: int) -> Tensor | None:
         """The change of the global thresholds that device k knows of [T]; None: no change."""
         if self.moves and self.delta == "since_last" and "seen" in state.memo:
-            return self.rows.thresholds(state.w) - state.memo["seen"][k]
+            return self._handed_out(state) - state.memo["seen"][k]
         return state.memo.get("change")
 
     def configure(self, state: State, view: View, grant: Grant) -> Job:
         """The order for one device, which remembers the thresholds [T] that it received."""
         job = super().configure(state, view, grant)
-        return replace(job, note=self.rows.thresholds(state.w))
+        return replace(job, note=self._handed_out(state))
 
     # --- what the server makes of it -------------------------------------------------------------
 

@@ -164,6 +164,19 @@ def test_few_threshold_bits_round_what_is_sent(bench):
     assert torch.allclose(method.rows.thresholds(sent.values) * 63, own.round(), atol=1e-4)
 
 
+def test_a_mean_of_several_servers_reaches_devices_in_as_few_bits(neurons):
+    """Of 2 bits there are 0, 1/3, 2/3 and 1; the mean over edges, or over tiers, lies between."""
+    method = neurons.method("spafl", delta="since_last", threshold_bits=2)
+    own = flat(ROWS, TAU)
+    state = state_with(method, own, [0.2, 0.03], [0.4, 0.9])
+    start = method.received(state, 0)
+    assert start[6:].tolist() == pytest.approx([1 / 3, 1.0])
+    moved = (start - own)[:6].tolist()  # it last received 0.1 and 0.0
+    assert moved == pytest.approx([-(1 / 3 - 0.1) / 3] * 3 + [-1 / 3] * 3, abs=1e-7)
+    (job,) = neurons.jobs(method, state, devices=[0])
+    assert job.note.tolist() == pytest.approx([1 / 3, 1.0])
+
+
 @pytest.mark.parametrize(
     ("name", "given"),
     [
