@@ -21,7 +21,7 @@ def expected_costs(
     air_times: AirTimes = (ALWAYS, ALWAYS),
     hardware: Mapping[int, DeviceHardware] | None = None,
 ) -> Callable[[Any, State, View], Costs]:
-    """(method, state, view) -> what taking part costs every device with the whole band, unpruned.
+    """(method, state, view) -> what taking part costs every device with the whole band.
 
     Liu, eqs. (24), (25), at the least pruning ratio that the method allows.
 
