@@ -36,7 +36,7 @@ def make_fading(
     carrier_hz = network.carrier.frequency_hz if network.carrier else math.nan
     shift_hz = doppler_hz(section.speed_m_per_s or 0.0, carrier_hz)
     if (tau_s := section.delay_spread_s) is not None:
-        band_hz, grid = network.bandwidth_hz, network.carrier.blocks if network.carrier else None
+        band_hz, grid = network.bandwidth_hz, _blocks_of(network)
         return SelectiveFading(
             streams,
             len(k_factor),
@@ -49,3 +49,11 @@ def make_fading(
     if section.process == "clarke":
         return ClarkeFading(streams, len(k_factor), shift_hz, k_factor)
     return BlockFading(streams, len(k_factor), COHERENCE_RULE / shift_hz, k_factor)
+
+
+def _blocks_of(network: NetworkSection) -> float | None:
+    """Resource blocks in the band, which an edge may have of its own; None: there is no grid."""
+    carrier = network.carrier
+    if carrier is None or carrier.blocks is None or carrier.occupied_hz is None:
+        return None
+    return carrier.blocks * network.bandwidth_hz / carrier.occupied_hz

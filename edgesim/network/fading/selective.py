@@ -141,12 +141,12 @@ def effective_snr(snr: Any, relative: Array) -> Array:
     return np.expm1(bits)
 
 
-def parts_of(bandwidth_hz: float, resource_blocks: int | None) -> int:
+def parts_of(bandwidth_hz: float, resource_blocks: float | None) -> int:
     """R: in how many parts a band is looked at.
 
     Args:
         bandwidth_hz: of the band, Hz.
-        resource_blocks: N_RB of its grid; None: there is none, and blocks have 360 kHz.
+        resource_blocks: of its grid in it; None: there is none, and blocks have 360 kHz.
     """
-    blocks = bandwidth_hz / BLOCK_HZ if resource_blocks is None else float(resource_blocks)
+    blocks = bandwidth_hz / BLOCK_HZ if resource_blocks is None else resource_blocks
     return max(math.ceil(blocks / BLOCKS_OF_A_PART - 1e-9), 1)

@@ -68,6 +68,21 @@ LEVELS = """devices=[
    governor: deadline, flops_per_cycle: 4}}]"""
 
 
+def test_the_band_of_an_edge_fades_in_parts_of_four_blocks(scenario):
+    """24 blocks of 360 kHz are the carrier's 8.64 MHz; 100 of them the 36 MHz of edge 1."""
+    setup = set_up(
+        scenario(
+            "tiers={edges: [{}, {bandwidth: 36 MHz}], association: list, members: [0, 1, 0, 1]}",
+            "network.carrier={frequency: 3.5 GHz, bandwidth: 10 MHz}",
+            "network.bandwidth=8.64 MHz",
+            "network.noise=-174 dBm/Hz",
+            "network.channel.fading={kind: rayleigh, process: clarke, speed: 1 m/s, "
+            "delay_spread: 300 ns}",
+        )
+    )
+    assert [own.channel.fading.parts for own in setup.edges] == [6, 25]
+
+
 @pytest.mark.parametrize("members", ["1, 1, 0, 0", "0, 1, 0, 1"])
 def test_devices_of_edges_have_clocks_of_their_own(scenario, members):
     """20 s are plenty: each device has the lowest of its levels, and no other device's."""
