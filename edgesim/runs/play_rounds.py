@@ -21,7 +21,7 @@ from edgesim.hierarchy.cloud_loop import CloudLoop
 from edgesim.hierarchy.edge_server import EdgeServer
 from edgesim.hierarchy.make_hierarchy import Hierarchy
 from edgesim.network.interference.sector_channel import SectorChannel
-from edgesim.records.checkpoint.run_checkpoint import Checkpoint, reason_of
+from edgesim.records.checkpoint.run_checkpoint import FOREIGN, Checkpoint, reason_of
 from edgesim.records.checkpoint.usable_folder import USE_FRESH, FolderError
 from edgesim.records.event_log import EventLog
 from edgesim.records.run_tables.table_columns import (
@@ -91,7 +91,7 @@ def refusing_other_versions() -> Iterator[None]:
         yield
     except LearningError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except FOREIGN as error:
         raise FolderError(
             f"the checkpoint is whole, but another version wrote it ({reason_of(error)}); "
             f"{USE_FRESH} to start again"

@@ -104,7 +104,7 @@ class SpaFL(Local):
 
     def _handed_out(self, state: State) -> Tensor:
         """The server's thresholds [T] as they travel: a mean over edges or tiers is not rounded."""
-        return self.rows.thresholds(self._rounded(state.w))
+        return self._on_steps(self.rows.thresholds(state.w))
 
     def _change(self, state: State, k: int) -> Tensor | None:
         """The change of the global thresholds that device k knows of [T]; None: no change."""
@@ -154,7 +154,14 @@ class SpaFL(Local):
         """w with thresholds of so many bits; 24 and more hold what a float32 in [0, 1] does."""
         if self.threshold_bits >= 24:
             return w
-        w, steps = w.clone(), 2**self.threshold_bits - 1
+        w = w.clone()
         tau = self.rows.thresholds(w)
-        tau.mul_(steps).round_().div_(steps)
+        tau.copy_(self._on_steps(tau))
         return w
+
+    def _on_steps(self, tau: Tensor) -> Tensor:
+        """Thresholds [T] rounded to so many bits, as `_rounded` has them."""
+        if self.threshold_bits >= 24:
+            return tau
+        steps = 2**self.threshold_bits - 1
+        return tau.mul(steps).round_().div_(steps)

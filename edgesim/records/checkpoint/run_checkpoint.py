@@ -51,11 +51,9 @@ RUN_FILES = [
 ]
 # absent where nothing is learned, and where a table has nothing to say
 OPTIONAL = {"partition.json", *(FILES[name] for name in ONLY_WITH_ROWS)}
-# Raised over a damaged state, or over one that no run wrote.
-UNREADABLE = (
-    *(DamagedFileError, OSError),
-    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
-)
+# Raised over the content of a state that no run wrote, and over one that is damaged, too.
+FOREIGN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+UNREADABLE = (DamagedFileError, OSError, *FOREIGN)
 
 
 def reason_of(error: Exception) -> str:

@@ -136,29 +136,19 @@ def test_only_regular_files_are_read(run, name, kind):
 
 
 @pytest.mark.parametrize(
-    ("key", "text"),
+    ("text", "expected"),
     [
-        ("report.schemes", "report: {beside: liu, schemes: [joint]}"),
-        ("evaluate", "evaluate: [1]"),
+        ("report: {beside: liu, schemes: [joint]}", "report.schemes is a list, not a mapping"),
+        ("evaluate: [1]", "evaluate is a list, not a mapping"),
+        ("evaluate: {every: 5 x}", 'evaluate.every is "5 x" (unknown unit "x")'),
+        ("evaluate: {every: 0 s}", 'evaluate.every is "0 s"; allowed is more than 0'),
+        ("evaluate: {every: [1, 2]}", "evaluate.every is a list; write a whole number"),
     ],
 )
-def test_a_list_for_a_section_that_reports_read_is_damage(run, key, text):
-    (run / "scenario.yaml").write_text(f"name: x\n{text}\n")
-    assert f"scenario.yaml is damaged: {key} is a list, not a mapping" in sentence(run)
-
-
-@pytest.mark.parametrize(
-    ("every", "expected"),
-    [
-        ("5 x", 'is "5 x" (unknown unit "x")'),
-        ("0 s", 'is "0 s"; allowed is more than 0'),
-        ("[1, 2]", "is a list; write a whole number"),
-    ],
-)
-def test_a_time_between_evaluations_that_is_none_is_damage(run, every, expected):
+def test_a_key_that_reports_read_and_that_no_run_wrote_is_damage(run, text, expected):
     """A report ended in a sentence without the file, or with 0 s in a division by zero."""
-    (run / "scenario.yaml").write_text(f"name: x\nevaluate: {{every: {every}}}\n")
-    assert f"scenario.yaml is damaged: evaluate.every {expected}" in sentence(run)
+    (run / "scenario.yaml").write_text(f"name: x\n{text}\n")
+    assert f"scenario.yaml is damaged: {expected}" in sentence(run)
 
 
 def test_deep_json_and_an_alias_bomb_are_refused_at_once(run):
