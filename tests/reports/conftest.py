@@ -98,6 +98,19 @@ def scenario_text(
     )
 
 
+@functools.cache
+def stored_tables(latency_s: tuple, accuracy: tuple, rho: tuple, money: tuple) -> dict[str, bytes]:
+    """The tables of a run by their file names: most tests have the same ones."""
+    rounds = round_rows(list(latency_s), list(accuracy), **dict(money))
+    return {
+        "rounds.csv": rounds.to_csv(index=False).encode(),
+        "device_rounds.parquet": device_rows(rounds, rho).to_parquet(),
+        "spans.parquet": span_rows(rounds).to_parquet(),
+        "scores.parquet": pd.DataFrame(columns=[*SCORES]).astype(SCORES).to_parquet(),
+        "measures.csv": pd.DataFrame(columns=[*MEASURES]).to_csv(index=False).encode(),
+    }
+
+
 def finished_run(
     folder: Path, scheme="joint", method="liu", solver="kkt", seed=0, name="demo",
     latency_s=(0.025,) * 4, accuracy=(NAN, 0.5, NAN, 0.9), targets=("0.8", "0.95"),
@@ -106,16 +119,13 @@ def finished_run(
 ) -> Path:  # fmt: skip
     """A finished run as `edgesim run` leaves it."""
     folder.mkdir(parents=True)
-    rounds = round_rows(latency_s, accuracy, **money)
-    rounds.to_csv(folder / "rounds.csv", index=False)
-    device_rows(rounds, rho).to_parquet(folder / "device_rounds.parquet")
-    span_rows(rounds).to_parquet(folder / "spans.parquet")
-    pd.DataFrame(columns=[*SCORES]).astype(SCORES).to_parquet(folder / "scores.parquet")
-    pd.DataFrame(columns=[*MEASURES]).to_csv(folder / "measures.csv", index=False)
+    each = [tuple(column) for column in (latency_s, accuracy, rho)]
+    for table, content in stored_tables(*each, tuple(money.items())).items():
+        (folder / table).write_bytes(content)
     text = scenario_text(name, scheme, method, solver, seed, bandwidth, extra, learning)
     (folder / "scenario.yaml").write_text(text, encoding="utf-8")
     summary = {"scenario": name, "scheme": scheme, "method": method, "solver": solver, "seed": seed}
-    summary |= {"rounds": len(rounds), "devices": 2, "latency_threshold_s": threshold_s}
+    summary |= {"rounds": len(latency_s), "devices": 2, "latency_threshold_s": threshold_s}
     summary |= {"targets": dict.fromkeys(targets), "warnings": list(warnings)}
     (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     partition = {"labels": ["cat", "dog", "eel"], "counts": [[30, 0, 5], [0, 20, 0]]}

@@ -1,4 +1,4 @@
-"""A sweep over a network by four workers gives the bytes of its runs one by one."""
+"""A sweep over a network by two workers gives the bytes of its runs one by one."""
 
 import subprocess
 import sys
@@ -17,12 +17,12 @@ FILES = ("rounds.csv", "device_rounds.parquet", "spans.parquet", "summary.json")
 
 
 @pytest.mark.slow
-def test_a_network_has_the_same_bytes_by_four_workers_as_alone(tmp_path):
-    command = [sys.executable, "-m", "edgesim", "sweep", str(NETWORK), *CHANGES, "--seeds", "0-3"]
-    command += ["--workers", "4", "--out", str(tmp_path / "swept"), "-q"]
+def test_a_network_has_the_same_bytes_by_two_workers_as_alone(tmp_path):
+    command = [sys.executable, "-m", "edgesim", "sweep", str(NETWORK), *CHANGES, "--seeds", "0,1"]
+    command += ["--workers", "2", "--out", str(tmp_path / "swept"), "-q"]
     subprocess.run(command, cwd=ROOT, check=True, timeout=600)
     points = sorted(path.parent for path in (tmp_path / "swept").glob("**/rounds.csv"))
-    assert len({(point / "rounds.csv").read_bytes() for point in points}) == 4
+    assert len({(point / "rounds.csv").read_bytes() for point in points}) == 2
     for seed, point in enumerate(points):
         alone = simulate(load(NETWORK, [*CHANGES, f"seed={seed}"]), out=tmp_path / str(seed))
         for name in FILES:

@@ -39,7 +39,7 @@ def test_the_data_are_in_si_units(tmp_path, write_run):
 
 def test_the_curves_have_the_scales_that_a_report_asks_for(tmp_path, write_run):
     """Falls of 1 and of 1000 points were drawn on a linear axis with y_scale=log."""
-    folder = write_run(tmp_path / "run", pruning_per_hz=[-2e-8, -2e-5] * 2, pruning_per_s=-40.0)
+    folder = write_run(tmp_path / "run", pruning_per_hz=(-2e-8, -2e-5) * 2, pruning_per_s=-40.0)
     look = replace(SCREEN, x_scale="log", y_scale="log")
     for panel in worth.shadow_prices(load_schemes([folder]), look).axes:
         assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
