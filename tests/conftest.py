@@ -8,6 +8,7 @@ Temporary folders lie in memory where the system has room for them.
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import random
 import shutil
@@ -43,6 +44,11 @@ else:
     # depend on what ran before it, and on edits of any file.
     if hasattr(providers, "_get_local_constants"):
         providers._get_local_constants = lambda: providers._local_constants
+
+
+def pytest_collection_finish():
+    gc.freeze()  # modules stay: not to go through them again and again saves 3 % of the time
+
 
 TINY = """
 name: tiny

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import random
+import sys
+from types import ModuleType
 
 import numpy as np
 
@@ -67,20 +69,22 @@ def _shown(given: object) -> str:
         return "numbers of thousands of digits"
 
 
-def _shared_generators() -> bytes:
-    """States of the generators of numpy and Python that all code shares."""
-    return pickle.dumps((random.getstate(), np.random.get_state(legacy=False)))
+def _shared_generators(torch: ModuleType | None) -> bytes:
+    """States of the generators of numpy, Python and torch that all code shares."""
+    states = random.getstate(), np.random.get_state(legacy=False)
+    return pickle.dumps((*states, torch and torch.get_rng_state().numpy()))
 
 
 def checked(rule: SelectionRule, name: str) -> SelectionRule:
     """The rule, which raises a ScenarioKeyError where it chooses what cannot be, or by chance."""
 
     def choose(view: View, count: int, stream: np.random.Generator) -> Array:
-        before = _shared_generators()
+        torch = sys.modules.get("torch")  # where it is loaded
+        before = _shared_generators(torch)
         given = rule(view, count, stream)
-        if _shared_generators() != before:
-            problem = f"is {name}, which draws random numbers of numpy or of Python's random, which"
-            problem += " do not follow from the seed of a run; draw those of its stream"
+        if _shared_generators(torch) != before:
+            problem = f"is {name}, which draws random numbers of numpy, torch or Python's random, "
+            problem += "which do not follow from the seed of a run; draw those of its stream"
             raise ScenarioKeyError(SELECTION, problem)
         try:
             chosen = np.asarray(given)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from edgesim.records.run_tables.table_columns import MEASURES, SCORES
+from tests.conftest import FEW
 
 NAN = float("nan")
 THRESHOLD_S = 0.025
@@ -243,26 +244,14 @@ def run(tmp_path, write_run):
     return write_run(tmp_path / "runs" / "a")
 
 
-TINY = """
-name: tiny
-rounds: 2
-network: {bandwidth: 5 MHz, noise: -110 dBm, channel: {path_loss: {model: constant, loss: 100 dB}}}
-devices:
-  - count: 3
-    tx_power: 23 dBm
-    cpu: {frequency: {uniform: [1 GHz, 3 GHz]}, cycles_per_weight: 100}
-allocation: {solver: equal}
-learning: {dataset: none, model: mlp, batch_size: 20, method: {name: fedavg, lr: 0.1}}
-"""
-
-
 @pytest.fixture(scope="session")
 def real_runs(tmp_path_factory) -> Path:
     """<band>MHz-s<seed>: four runs of two rounds without training, made once."""
     import edgesim
 
     place = tmp_path_factory.mktemp("real")
-    (place / "tiny.yaml").write_text(TINY, encoding="utf-8")
+    text = FEW.replace("name: few\nrounds: 3", "name: tiny\nrounds: 2")
+    (place / "tiny.yaml").write_text(text, encoding="utf-8")
     for band, seed in itertools.product((5, 10), (0, 1)):
         scenario = edgesim.load(place / "tiny.yaml", [f"network.bandwidth={band} MHz"])
         edgesim.simulate(scenario, seed=seed, out=place / "runs" / f"{band}MHz-s{seed}")

@@ -158,7 +158,7 @@ def test_a_sweep_has_its_figures_and_says_at_which_values_the_others_are(
 def test_real_runs_make_a_report(real_runs, tmp_path, only_figures):
     options = only_figures("energy-by-bandwidth", "decomposition", "topology")
     html = write_report([real_runs], tmp_path / "out", options).read_text(encoding="utf-8")
-    assert "2 schemes on the scenario tiny: 3 devices, 2 global rounds, seeds 0, 1" in html
+    assert "2 schemes on the scenario tiny: 4 devices, 2 global rounds, seeds 0, 1" in html
     assert html.count("data:image/svg+xml") == 3
     with pytest.raises(ResultsError, match='names "accuracy"'):  # nothing is learned
         write_report([real_runs], tmp_path / "other", only_figures("cdf", "accuracy"))

@@ -79,6 +79,11 @@ def of_python(view, count, stream):
 
     return random.sample(view.idle.tolist(), count)
 
+def of_torch(view, count, stream):
+    import torch
+
+    return view.idle[torch.randperm(len(view.idle)).numpy()][:count]
+
 def shuffled(view, count, stream):
     import numpy
 
@@ -148,7 +153,7 @@ def test_numpy_may_have_another_generator(chosen, request):
     request.addfinalizer(partial(np.random.set_bit_generator, np.random.get_bit_generator()))
     np.random.set_bit_generator(np.random.Philox(0))
     assert chosen("./select.py:last") == [[2], [2]]
-    with pytest.raises(ScenarioError, match="which draws random numbers of numpy or"):
+    with pytest.raises(ScenarioError, match="which draws random numbers of numpy"):
         chosen("./select.py:of_numpy")
 
 
@@ -167,7 +172,8 @@ def test_numpy_may_have_another_generator(chosen, request):
         ("./select.py:ragged", "which chose [[1], [1, 2]] in round 0; choose among"),
         ("./select.py:huge", "which chose [1000000000"),
         ("./select.py:unwritable", "which chose numbers of thousands of digits in round 0; choose"),
-        ("./select.py:of_numpy", "is ./select.py:of_numpy, which draws random numbers of numpy or"),
+        ("./select.py:of_numpy", "is ./select.py:of_numpy, which draws random numbers of numpy"),
+        ("./select.py:of_torch", "which draws random numbers of numpy, torch or Python's random"),
         ("./select.py:of_python", "do not follow from the seed of a run; draw those of its stream"),
         ("./select.py:gone", "but select.py defines no gone"),
         ("all", "learning.method.participants is 1, which the selection all does not read"),
