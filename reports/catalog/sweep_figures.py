@@ -74,7 +74,7 @@ def sweep_figures(
                     SWEEP,
                     f"{metric.name}-map",
                     f"{_metric_title(metric)} over {keys[0].name} and {keys[1].name}",
-                    "Means over seeds; a blank cell has no finished run."
+                    "Means over seeds; a blank cell has no value of a finished run."
                     f"{lacking_text(schemes, metric)}{rest}{without}",
                     partial(sweep_maps.sweep_map_figure, schemes, keys, metric),
                     partial(sweep_curves.sweep_table, schemes, keys, metric),

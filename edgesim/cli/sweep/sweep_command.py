@@ -222,6 +222,9 @@ def _seconds(option: str, text: str | None) -> float:
     from edgesim.scenario.units import UnitError, parse
 
     try:
-        return parse(text, "s")
+        seconds = parse(text, "s")
     except UnitError as problem:
         raise ScenarioError(f"{COMMAND_LINE}: {option} is {problem}") from None
+    if seconds < 0:
+        raise ScenarioError(f"{COMMAND_LINE}: {option} is {text}; write a time of at least 0 s")
+    return seconds

@@ -65,6 +65,8 @@ def test_a_scheduler_without_workers_is_reported_and_not_waited_for_longer_than_
     assert result.stderr.splitlines() == [f"{sentence}; start some, and the same command goes on"]
     odd = CliRunner().invoke(app, ["sweep", "long.yaml", *dask, "soon"])
     assert odd.exit_code == 2 and 'command line: --wait-for-workers is "soon"' in odd.stderr
+    past = CliRunner().invoke(app, ["sweep", "long.yaml", *dask, "-10 s", "--dry-run"])
+    assert past.exit_code == 2 and "is -10 s; write a time of at least 0 s" in past.stderr
 
 
 @pytest.mark.slow
