@@ -1,4 +1,7 @@
-"""Every shipped scenario says where its step sizes come from, and so does docs/methods.md."""
+"""Every shipped scenario says where its step sizes come from, and so does docs/methods.md.
+
+Its table of methods names scenarios that play them.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,21 @@ def test_a_scenario_says_what_the_table_says(path):
         assert re.search("samples held out|tuned step size", words)
     else:
         assert re.search(r"[Nn]o step size is tuned|[Nn]one is tuned|not tuned", words)
+
+
+def test_the_scenarios_beside_a_method_play_it():
+    """All methods of a row are in its scenarios; a method in brackets is the only one there."""
+    page = (ROOT / "docs/methods.md").read_text(encoding="utf-8")
+    texts = {name_of(path): path.read_text(encoding="utf-8") for path in FILES}
+    lines = [line for line in page.split("\n## ")[0].splitlines() if line[:3] == "| `"]
+    assert len(lines) > 30
+    for line in lines:
+        first, *_, last, _ = line.removeprefix("|").split("|")
+        for pattern, only in re.findall(r"`([^`]+)`(?: \(`([^`]+)`\))?", last):
+            found = [texts[name] for name in texts if fnmatch(name, pattern)]
+            for method in [only] if only else re.findall("`(.+?)`", first):
+                plays = re.compile(rf"method:\s*{{?\s*name: {method}\b(?!-)")
+                assert found and all(map(plays.search, found)), (method, pattern)
 
 
 def swept(path: Path) -> tuple[dict[str | None, list], tuple[int, ...] | None]:
