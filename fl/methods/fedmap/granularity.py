@@ -1,9 +1,9 @@
 """What has a keep-probability in FedMAP, a weight or a unit, and how large a choice of them is.
 
 A choice is bool [J], a probability p [J] in (0, 1); a budget gamma is a share of the d maskable
-weights: those of convolutions, linear and recurrent layers, of the output layer too. The rest is
-always kept. The paper says neither which tensors are masked nor at which granularity
-(docs/papers/fedmap.md).
+weights: those of convolutions, linear and recurrent layers, of the output layer too. The rest does
+not count: it is kept, or goes along with its unit. The paper says neither which tensors are masked
+nor at which granularity (docs/papers/fedmap.md).
 """
 
 from __future__ import annotations
