@@ -56,7 +56,7 @@ from fl.method_base.hyperparameter_declaration import (
     parameters,
     with_length,
 )
-from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate
+from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate, as_it_came
 from fl.method_base.state import State
 from fl.models.architectures import Architecture
 from fl.models.layout import Layout, Slot
@@ -379,10 +379,17 @@ class Method(metaclass=ABCMeta):
         return replace(state, g=state.g + 1, w=w)
 
     def arrived(self, view: View, updates: Sequence[Update]) -> tuple[list[Sent], list[float]]:
-        """What each update sent, and its device's weight in the mean."""
-        size = self.layout.size
-        sent = [sent_of(self.encode(each.job, each.result()), size) for each in updates]
+        """What each update sent, as it is used now, and its device's weight in the mean."""
+        sent = [self._sent(update) for update in updates]
         return sent, [self.weight_of(view, update.job.device) for update in updates]
+
+    def _sent(self, update: Update) -> Sent:
+        # A device encodes what it has trained, whatever staleness leaves of that at the server.
+        own = as_it_came(update)
+        sent = sent_of(self.encode(own.job, own.result()), self.layout.size)
+        if not isinstance(update, MovedUpdate):
+            return sent
+        return replace(sent, values=update.moved(sent.values))
 
     def damped(self, update: Update, now: State, base: State, weight: float) -> Update:
         """An update from an older version, as it is used now.

@@ -60,12 +60,15 @@ class MovedUpdate(WeightedUpdate):
     def result(self) -> Trained:
         return self._moved
 
+    def moved(self, w: Tensor) -> Tensor:
+        """Weights w [P] of the device as they are used now."""
+        change = self.weight * (w.double() - self.base.double())
+        return (self.now.double() + change).to(w.dtype).where(self.shared, w)
+
     @cached_property
     def _moved(self) -> Trained:
         trained = self.update.result()
-        now, base, w = self.now.double(), self.base.double(), trained.w.double()
-        moved = (now + self.weight * (w - base)).to(trained.w.dtype)
-        return replace(trained, w=moved.where(self.shared, trained.w))
+        return replace(trained, w=self.moved(trained.w))
 
 
 def as_it_came(update: Update) -> Update:

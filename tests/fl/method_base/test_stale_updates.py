@@ -1,6 +1,6 @@
 """Updates that started from an older version: moved, weighted, refused."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -8,8 +8,10 @@ import torch
 from fl.contracts import STALENESS, Job, Payload, Sent, Trained
 from fl.executors.deferred_training import Trainer
 from fl.method_base.aggregation import mean_over_holders
+from fl.method_base.method import bind
 from fl.method_base.stale_updates import MovedUpdate, WeightedUpdate
 from fl.methods import available, resolve
+from fl.methods.fedavg import FedAvg
 from tests.fl.conftest import view_of
 
 
@@ -75,6 +77,31 @@ def test_a_fresh_update_stays_the_object_that_it_was(bench):
     newer = replace(state, g=1, w=state.w + 1)
     assert isinstance(method.damped(update, newer, state, 0.5), MovedUpdate)
     assert type(bench.method("fedpm").damped(update, newer, state, 0.5)) is WeightedUpdate
+
+
+@dataclass(frozen=True, eq=False)
+class LargestChange(FedAvg):
+    """A device sends the one weight that its training moved most."""
+
+    def encode(self, job, trained):
+        moved = (trained.w - job.phases[0].start).abs()
+        return Sent(trained.w, moved == moved.max())
+
+
+def test_a_device_encodes_what_it_trained_and_not_what_staleness_leaves(bench):
+    """Meanwhile the server has moved another weight by more than the device moves any."""
+    method = bind(LargestChange, bench.task, {"lr": 0.05, "local_steps": 1})
+    base = method.start()
+    (update,) = Trainer(method.task).submit(bench.jobs(method, base, devices=[0]))
+    change = update.result().w - base.w
+    most = int(change.abs().argmax())
+    other = (most + 1) % len(change)
+    now = replace(base, g=1, w=base.w.index_add(0, torch.tensor([other]), torch.tensor([10.0])))
+    used = method.damped(update, now, base, 0.5)
+    after = method.aggregate(now, view_of(bench.task, 1), [used])
+    moved = after.w - now.w
+    assert moved.nonzero().flatten().tolist() == [most]
+    assert float(moved[most]) == pytest.approx(0.5 * float(change[most]), rel=1e-4)
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.5, None])
