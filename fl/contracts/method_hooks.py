@@ -18,7 +18,7 @@ class Outcome:
     Args:
         grant: what it was allowed to use.
         update: its training; None where it never started.
-        status: arrived | late | failed | infeasible, and with overlapping jobs cancelled |
+        status: arrived | late | failed | infeasible, and of numbered jobs left | cancelled |
             discarded | unfinished.
         received: the server got the upload in time to aggregate it.
         trained: the device finished its computation, so that its personal part stays.
@@ -99,7 +99,7 @@ class MethodHooks(Protocol):
         """The job of one device."""
 
     def retain(self, state: State, updates: Sequence[Update]) -> State:
-        """The state after these updates came but were not used."""
+        """The state with what stays at the devices that finished training, received or not."""
 
     def discard(self, state: State, view: View, updates: Sequence[Update]) -> State:
         """The state after these updates have arrived too stale for the model."""
