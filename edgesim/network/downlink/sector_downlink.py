@@ -106,7 +106,10 @@ class SectorDownlink(Downlink):
         devices = np.asarray(devices, dtype=int)
         bits = np.broadcast_to(np.asarray(bits, dtype=float), devices.shape)
         serving, seconds = self.couplings.serving[devices], np.zeros(len(devices))
-        gains = replace(gains, channel=self._planned_channel(devices), downlink=True)
+        # A promise for a round is divided among all of its devices, not those of a sector.
+        among = gains.among or len(devices)
+        channel = self._planned_channel(devices)
+        gains = replace(gains, channel=channel, downlink=True, among=among)
         planned = self._broadcast_s if self.mode == BROADCAST else self._unicast_s
         for sector in np.unique(serving):
             here = np.flatnonzero(serving == sector)

@@ -148,11 +148,14 @@ def test_quantiles_are_met_as_often_as_promised():
     assert 0.02 <= late / (2 * count) <= 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / (2 * count))
 
 
-def test_a_promise_for_the_round_is_divided_among_sectors_and_devices():
+@pytest.mark.parametrize("among", [2, 0])
+def test_a_promise_for_the_round_is_divided_among_sectors_and_devices(among):
+    """Also where nobody says how many devices the round has: those that are asked together."""
     fading = BlockFading(Seeds(0), 2, 1e3)
     for mode, eps in (("broadcast", 1.0 - 0.95**0.5), ("unicast", 1.0 - 0.95**0.5)):
         link = link_of(mode=mode, options={"fading": fading})
-        found = planned_s(link, [10.0, 10.0], "quantile", late_share=0.1, for_round=True, among=2)
+        promise = {"late_share": 0.1, "for_round": True, "among": among}
+        found = planned_s(link, [10.0, 10.0], "quantile", **promise)
         q = -math.log1p(-eps)  # of the power of a Rayleigh fade
         rate = 10.0 * math.log2(1.0 + 2e-11 * q / (2e-12 + DENSITY * 10e6))
         assert found == pytest.approx([10.0 / rate, 10.0 / rate], rel=1e-7)
