@@ -146,8 +146,9 @@ class ChannelSection(Section):
     shadowing_db: Annotated[
         float | str, QuantityOrTable("dB", above=False, none=True, absent=0.0)
     ] = key(
-        "standard deviation of log-normal shadowing, drawn once per device and run; with path_loss "
-        "models of 3GPP TR 38.901 by position, and by default table, that of Table 7.4.1-1",
+        "standard deviation of log-normal shadowing, drawn once per device and site; with "
+        "path_loss models of 3GPP TR 38.901 by position, and by default table, that of Table "
+        "7.4.1-1",
         "8 dB",
         0.0,
         "Liu, eq. (9): the gain is given",
