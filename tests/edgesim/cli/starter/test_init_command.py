@@ -53,3 +53,9 @@ def test_every_line_of_the_scenario_is_a_known_key_with_a_remark(tmp_path):
     bare = [line.strip() for line in lines if "#" not in line and not line.rstrip().endswith(":")]
     plain = ("tx_power", "frequency", "- count", "mine", "allocation", "learning", "local_steps")
     assert all(line.startswith((*plain, "lr", "decay")) for line in bare), bare
+
+
+def test_its_schemes_are_said_not_to_be_tuned(tmp_path):
+    (tmp_path / "scenario.yaml").write_text(FILES["scenario.yaml"])
+    tree = read_file(tmp_path / "scenario.yaml").tree
+    assert len(tree["schemes"]) == 2 and "nothing is tuned" in tree["report"]["untuned"]
