@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edgesim.errors import COMMAND_LINE, ScenarioError, shorten
+from edgesim.scenario.checks.reported_schemes import check_reported_schemes
 from edgesim.scenario.documents.document import BELOW, Document, KeyPath, key_path, kind_of_word
 from edgesim.scenario.documents.layers import changes_kind, laid_above, lay_over, layers
 from edgesim.scenario.documents.yaml_text import read_text
@@ -116,7 +117,8 @@ def resolve(
         label: of the scheme; None: the file as if it had no schemes.
 
     Raises:
-        ScenarioError: there is no such scheme, a key leads nowhere, or sets the scheme's place.
+        ScenarioError: there is no such scheme, also none that the report names; a key leads
+            nowhere, or sets the scheme's place.
     """
     for override in overrides:
         if override.path in ((POSITION,), ("base",)):
@@ -140,6 +142,8 @@ def resolve(
         position = Document(labels.index(label), {(): patch.place_of(())})
         changed.put((POSITION,), position)
     _apply(changed, [override for override in overrides if override.path[0] != "schemes"])
+    if label is not None:
+        check_reported_schemes(changed, document.find(("schemes",)), labels)
     return changed
 
 
