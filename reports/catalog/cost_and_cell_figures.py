@@ -20,22 +20,27 @@ from reports.figures import (
 )
 from reports.figures.costs import accuracy_against_cost, payload_and_energy, target_costs
 from reports.figures.network import sector_map, sinr_and_throughput
-from reports.run_data.scheme_grouping import Scheme, target_accuracies
+from reports.run_data.scheme_grouping import Scheme, target_accuracies, untuned_notes
 from reports.run_data.statistics.metrics import ACCURACY, RHO
 from reports.run_data.statistics.seed_intervals import target_estimate
 from reports.run_data.swept_keys import short_names
 
+FRONT = (
+    ". Filled: on the Pareto front, where no other scheme is at least as accurate for at most the "
+    "price; dotted: the best accuracy for a price"
+)
+
 
 def cost_figures(schemes: list[Scheme], few: list[Scheme], shown: str) -> list[ReportFigure]:
     """One point per scheme is never too much; bars are of a few schemes, their tables of all."""
+    untuned = " ".join(untuned_notes(schemes))
     return [
         ReportFigure(
             COSTS,
             "pareto",
             "Accuracy against latency and energy",
-            "Final accuracy against what a round costs. Filled: on the Pareto front, where no "
-            "other scheme is at least as accurate for at most the price; dotted: the best "
-            f"accuracy for a price{seeds_text(schemes, 'bars: ')}."
+            f"Final accuracy against what a round costs{'' if untuned else FRONT}"
+            f"{seeds_text(schemes, 'bars: ')}.{untuned and f' There is no front. {untuned}'}"
             f"{lacking_text(schemes, ACCURACY, ' and on no front')}{_point_names(schemes)}",
             partial(accuracy_against_cost.accuracy_against_cost, schemes),
             partial(accuracy_against_cost.pareto_table, schemes),

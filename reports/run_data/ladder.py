@@ -18,6 +18,7 @@ from reports.run_data.statistics.seed_intervals import LEAST_SEEDS, half_width
 
 KEY = "network.fidelity"
 EQUAL = 1e-9  # relative; less is rounding, no order
+ACCURACY_THEN = "accuracy at that time"
 
 Ladder = dict[str, dict[str, Scheme]]  # rung, from the simplest on -> name -> scheme
 
@@ -61,7 +62,7 @@ def quantities(time_s: float) -> tuple[Quantity, ...]:
         Quantity("late share", lambda run: share_of_selected(run, "late")),
         Quantity(f"pruning ratio {RHO}", rho_mean),
         Quantity("energy", ENERGY.of),
-        Quantity("accuracy at that time", lambda run: accuracy_at(run, time_s), less=False),
+        Quantity(ACCURACY_THEN, lambda run: accuracy_at(run, time_s), less=False),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from reports.run_data.ladder import (
+    ACCURACY_THEN,
     Ladder,
     Quantity,
     accuracy_at,
@@ -18,7 +19,7 @@ from reports.run_data.ladder import (
     quantities,
     reversed_pairs,
 )
-from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.scheme_grouping import Scheme, untuned_notes
 from reports.run_data.statistics.metrics import ENERGY, LATENCY, RHO
 from reports.run_data.statistics.run_totals import rho_mean, share_of_selected
 from reports.run_data.statistics.seed_intervals import comparable_estimate, seed_mean
@@ -62,6 +63,7 @@ def _results(ladder: Ladder) -> Table:
         "shortest run of the rung, and the accuracy that every scheme has by then. "
         f"{interval_text([n for found in ladder.values() for n in seed_counts(found.values())])}"
     )
+    caption = " ".join([caption, *_untuned_notes(ladder)])
     return Table("ladder", caption, columns, tuple(rows), grouped_by=("rung",))
 
 
@@ -83,8 +85,12 @@ def _row(scheme: Scheme, time_s: float) -> tuple[Any, ...]:
 
 
 def _orders(ladder: Ladder) -> Table:
-    """One line per quantity: the order on the first rung, and what the others turn round."""
+    """One line per quantity: the order on the first rung, and what the others turn round.
+
+    Schemes that are not tuned are not put in an order by accuracy.
+    """
     first, *others = ladder
+    notes = _untuned_notes(ladder)
     by = {rung: quantities(common_time_s(list(found.values()))) for rung, found in ladder.items()}
     columns = [
         Column("quantity", "Compared by", number=False),
@@ -93,6 +99,8 @@ def _orders(ladder: Ladder) -> Table:
     ]
     rows = []
     for i, quantity in enumerate(by[first]):
+        if notes and quantity.name == ACCURACY_THEN:
+            continue
         of_rung = {rung: found[i] for rung, found in by.items()}
         changes = (reversed_pairs(ladder, rung, of_rung) for rung in others)
         told = ("; ".join(found) or "nothing" for found in changes)
@@ -102,7 +110,12 @@ def _orders(ladder: Ladder) -> Table:
         "rung the other way: with three common seeds or more where the 95 % interval of the "
         "paired difference (Student t) leaves out zero, with fewer by the mean."
     )
+    caption = " ".join([caption, *notes])
     return Table("ladder-order", caption, tuple(columns), tuple(rows))
+
+
+def _untuned_notes(ladder: Ladder) -> list[str]:
+    return untuned_notes([scheme for found in ladder.values() for scheme in found.values()])
 
 
 def _order(found: dict[str, Scheme], by: Quantity) -> str:

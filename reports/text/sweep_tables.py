@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgesim.results.flat_scenario import NONE
-from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.statistics.metrics import Metric, all_metrics
+from reports.run_data.scheme_grouping import Scheme, untuned_notes
+from reports.run_data.statistics.metrics import ACCURACY, Metric, all_metrics
 from reports.run_data.statistics.seed_intervals import (
     Estimate,
     can_be_ranked,
@@ -99,6 +99,8 @@ def _pivot(
     caption = (
         f"{metric.heading} by {across.name}: mean over seeds. {interval_text(seed_counts(schemes))}"
     )
+    if metric is ACCURACY:
+        caption = " ".join([caption, *untuned_notes(schemes)])
     # schemes are compared at equal values; of one scheme its best value is of interest
     several = len({row[0] for row in rows}) > 1
     grouped_by = tuple(key.column for key in down) if several else ()

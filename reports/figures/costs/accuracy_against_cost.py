@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from reports.run_data.scheme_grouping import Scheme
+from reports.run_data.scheme_grouping import Scheme, untuned_notes
 from reports.run_data.statistics.metrics import ACCURACY, ENERGY, LATENCY, Metric
 from reports.run_data.statistics.seed_intervals import (
     Estimate,
@@ -57,7 +57,12 @@ def pareto_front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
 
 
 def _front(schemes: Sequence[Scheme], cost: Metric) -> list[int]:
-    """Indices of the schemes on the front; a mean that lacks a seed is compared with none."""
+    """Indices of the schemes on the front; a mean that lacks a seed is compared with none.
+
+    Where a scheme is not tuned, accuracies rank nobody, and there is no front.
+    """
+    if untuned_notes(schemes):
+        return []
     costs = [estimate(scheme, cost.of).mean for scheme in schemes]
     return pareto_front(costs, [final_accuracy(scheme) for scheme in schemes])
 
@@ -106,7 +111,8 @@ def accuracy_against_cost(schemes: list[Scheme], style: FigureStyle) -> Figure:
     handles = [
         Line2D([], [], **look.points, ms=size, label=wrap(name)) for name, look in styles.items()
     ]
-    handles.append(Line2D([], [], label="Pareto front", **FRONT_LINE))
+    if not untuned_notes(schemes):
+        handles.append(Line2D([], [], label="Pareto front", **FRONT_LINE))
     legend(figure, panels[0], style, handles)
     if any(scheme.point for scheme in schemes):
         for panel, cost in zip(panels, (LATENCY, ENERGY), strict=True):
@@ -130,7 +136,7 @@ def _near(one: Estimate, other: Estimate) -> bool:
 
 
 def pareto_table(schemes: list[Scheme]) -> Table:
-    """One line per scheme: accuracy, latency, energy with intervals, and whether on the fronts.
+    """One line per scheme: accuracy, latency, energy with intervals, and whether on a front.
 
     Where an accuracy lacks a seed, of how many each is.
     """
@@ -147,7 +153,7 @@ def pareto_table(schemes: list[Scheme]) -> Table:
     if some_lack:
         columns += [Column("seeds_evaluated", "Seeds evaluated"), Column("seeds", "Seeds")]
     fronts = []
-    for metric in (LATENCY, ENERGY):
+    for metric in () if untuned_notes(schemes) else (LATENCY, ENERGY):
         title = f"On the front ({metric.name})"
         columns.append(Column(f"front_{metric.name}", title, number=False))
         fronts.append(_front(schemes, metric))

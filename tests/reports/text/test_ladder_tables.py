@@ -95,3 +95,14 @@ def test_what_the_seeds_do_not_decide_is_no_order(played):
 
 def test_one_rung_is_no_ladder(played, two_schemes):
     assert ladder_tables([played("paper", "a", (0.01,)), *two_schemes]) == []
+
+
+def test_schemes_that_are_not_tuned_have_no_order_by_accuracy(played):
+    reason = "report: {untuned: As printed.}"
+    schemes = [
+        played(rung, name, (0.01,), extra=reason) for rung in ("paper", "cell") for name in "ab"
+    ]
+    results, orders = ladder_tables(schemes)
+    assert [row[0] for row in orders.rows] == ["latency", "late share", "pruning ratio ρ", "energy"]
+    for table in (results, orders):
+        assert table.caption.endswith("Not a comparison of accuracies: As printed.")

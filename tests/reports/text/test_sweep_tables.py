@@ -8,7 +8,7 @@ import pytest
 from pytest import approx
 
 from reports.run_data.given_runs import schemes_of
-from reports.run_data.scheme_grouping import swept_keys
+from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.text.sweep_tables import sweep_pivots
 
 
@@ -118,3 +118,12 @@ def test_none_of_a_key_down_the_rows_is_no_missing_value(tmp_path, write_run):
     assert [cells[1] for cells in table.cells()] == ["15", "20", "none"]
     assert [row[1] for row in csv.reader(io.StringIO(table.csv()))][1:] == ["15.0", "20.0", "none"]
     assert [table.sort_value(r, 1) for r in range(3)] == ["15.0", "20.0", ""]
+
+
+def test_the_accuracies_of_schemes_that_are_not_tuned_say_so(tmp_path, write_run):
+    reason = "report: {untuned: As printed.}"
+    bands = ("10 MHz", "20 MHz")
+    schemes = load_schemes([write_run(tmp_path / b, bandwidth=b, extra=reason) for b in bands])
+    tables = sweep_pivots(schemes, swept_keys(schemes))
+    said = [t.name for t in tables if t.caption.endswith("accuracies: As printed.")]
+    assert said == ["accuracy-by-bandwidth"]

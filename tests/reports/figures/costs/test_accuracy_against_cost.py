@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
+from reports.catalog.cost_and_cell_figures import cost_figures
 from reports.figures.costs import accuracy_against_cost as tradeoffs
 from reports.figures.costs.accuracy_against_cost import pareto_front as front
 from reports.run_data.scheme_grouping import load_schemes
@@ -121,3 +122,16 @@ def test_markers_are_whole_where_all_cost_the_same(tmp_path, write_run):
     with style.styled(style.SCREEN):
         left, _ = tradeoffs.accuracy_against_cost(schemes, style.SCREEN).axes
     assert left.get_xlim() == approx((0, 26.25))
+
+
+def test_schemes_that_are_not_tuned_have_no_front(drawn, scheme_of):
+    schemes = [scheme_of(scheme=name, extra="report: {untuned: As printed.}") for name in "ab"]
+    left, _ = drawn(tradeoffs.accuracy_against_cost, schemes).axes
+    marked = [line for line in left.lines if line.get_marker() in MARKERS]
+    assert len(marked) == 2 and {line.get_markerfacecolor() for line in marked} == {"white"}
+    assert "front" not in str([column.name for column in tradeoffs.pareto_table(schemes).columns])
+    caption = cost_figures(schemes, schemes, "")[0].caption
+    assert caption == (
+        "Final accuracy against what a round costs. There is no front. Not a comparison of "
+        "accuracies: As printed."
+    )
