@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import edgesim
+
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SUFFIXES = ("py", "yaml", "md", "json", "txt", "png")
@@ -60,6 +62,15 @@ def test_named_files_exist(page):
     ]
     places = (ROOT, page.parent, ROOT / "docs", ROOT / "scenarios")
     assert [name for name in names if not any((at / name).exists() for at in places)] == []
+
+
+def test_the_api_reference_describes_all_that_edgesim_gives():
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    described = re.findall(r"^::: (\S+)", "\n".join(page.read_text() for page in pages), re.M)
+    given = {name: getattr(edgesim, name) for name in edgesim.__all__}
+    homes = {name: getattr(each, "__module__", each.__name__) for name, each in given.items()}
+    missing = [n for n, home in homes.items() if not {home, f"{home}.{n}"} & set(described)]
+    assert missing == []
 
 
 @pytest.mark.slow
