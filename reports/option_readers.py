@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from edgesim.results.flat_scenario import flat_text
 from edgesim.scenario.fields import Word
 from edgesim.scenario.section import Reader, ValueRefusedError, refuse
 from edgesim.scenario.units import UnitError, parse
@@ -101,7 +102,7 @@ class KeyValues(Reader[dict[str, str]]):
     def read(self, given: object) -> dict[str, str]:
         if not isinstance(given, dict) or not given:
             raise refuse(given, f"; write {self.allowed}")
-        return {name: str(value) for name, value in _flat(given, "").items()}
+        return {name: flat_text(value) for name, value in _flat(given, "").items()}
 
 
 def _flat(given: dict[Any, Any], prefix: str) -> dict[str, Any]:

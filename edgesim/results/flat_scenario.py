@@ -38,9 +38,14 @@ def flatten(scenario: dict[str, Any], prefix: str = "") -> FlatScenario:
         if isinstance(value, dict):
             flat |= flatten(value, f"{key}.")
         else:
-            text = NONE if value is None else str(value)
-            flat[key] = text.lower() if isinstance(value, bool) else text
+            flat[key] = flat_text(value)
     return flat
+
+
+def flat_text(value: Any) -> str:
+    """A value as `flatten` has it, which is as one would write it but for lists of words."""
+    text = NONE if value is None else str(value)
+    return text.lower() if isinstance(value, bool) else text
 
 
 def scheme_position(scenario: dict[str, Any]) -> float:

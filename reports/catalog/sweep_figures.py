@@ -16,7 +16,12 @@ from reports.catalog.report_figure import (
 from reports.figures import sweep_curves, sweep_maps
 from reports.report_options import ReportOptions
 from reports.run_data.scheme_grouping import Scheme
-from reports.run_data.scheme_selection import UnfitOptionError, axis_along, find_key
+from reports.run_data.scheme_selection import (
+    UnfitOptionError,
+    axis_along,
+    find_key,
+    word_keys,
+)
 from reports.run_data.statistics.metrics import ACCURACY, LATENCY, Metric, all_metrics
 from reports.run_data.swept_keys import SweptKey, numeric_differences
 
@@ -42,7 +47,8 @@ def sweep_figures(
     if options.along:
         along, keys = axis_along(schemes, keys, options.along)
         axes = [along]
-    family = find_key("family", options.family, keys) if options.family else None
+    either = [*keys, *word_keys(schemes)]
+    family = find_key("family", options.family, either) if options.family else None
     if options.along and family is axes[0]:
         raise UnfitOptionError("family", f"names {family.key}, which is along; write another key.")
     for key in axes:

@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from edgesim.errors import ResultsError, shorten
-from edgesim.results.flat_scenario import NONE, possible_units
+from edgesim.results.flat_scenario import NONE, FlatScenario, possible_units
 from edgesim.scenario.units import UnitError, in_unit, parse
 from reports.run_data.scheme_grouping import Scheme, group_runs, swept_keys, tied_keys
-from reports.run_data.swept_keys import SweptKey
+from reports.run_data.swept_keys import SweptKey, keys_of_words, short_names
 
 
 class UnfitOptionError(ResultsError):
@@ -90,18 +90,20 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
 
     Args:
         schemes: all of a sweep.
-        at: swept key, in full or as the figures name it -> value, with or without its unit.
+        at: swept key, in full or as the figures name it -> value, with or without its unit; of
+            words as it is written.
 
     Raises:
         AbsentNameError: a key that was not swept, or a value that no run has.
     """
     for name, text in at.items():
-        key = find_key("slice", name, swept_keys(schemes, apart=True))
-        value = NONE if text == NONE else _number(key, text)
+        keys = swept_keys(schemes, apart=True)
+        key = find_key("slice", name, [*keys, *word_keys(schemes)])
+        value = _number(key, text) if key.numbers and text != NONE else text
         of = [key.value_in(scheme.values) for scheme in schemes]
         if value is None or value not in of:
             known = [key.text(each) for each in sorted(x for x in of if isinstance(x, float))]
-            known += [f"{key.name} {NONE}"] * (NONE in of)
+            known += [f"{key.name} {each}" for each in of if isinstance(each, str)]
             raise AbsentNameError("slice", [f"{name} {text}"], list(dict.fromkeys(known)))
         schemes = [scheme for scheme, own in zip(schemes, of, strict=True) if own in (value, None)]
     if not at:
@@ -110,6 +112,17 @@ def sliced_schemes(schemes: list[Scheme], at: Mapping[str, str]) -> list[Scheme]
     runs = [run for scheme in schemes for run in scheme.runs]
     swept = {run.folder.resolve(): s.listed_by for s in schemes for run in s.runs if s.listed_by}
     return group_runs(runs, [run.folder.resolve() for run in runs], schemes[0].linked, swept)
+
+
+def word_keys(schemes: Sequence[Scheme]) -> list[SweptKey]:
+    """The keys without an axis in which schemes of one label differ, such as a solver."""
+    flats: dict[str, list[FlatScenario]] = {}
+    for scheme in schemes:
+        flats.setdefault(str(scheme.first.summary["scheme"]), []).append(scheme.values)
+    every = [scheme.values for scheme in schemes]
+    words = dict.fromkeys(key for own in flats.values() for key in keys_of_words(own, every))
+    names = short_names(words | dict.fromkeys(key for s in schemes for key in s.numbers))
+    return [SweptKey(key, names[key], "", {}) for key in words]
 
 
 def find_key(option: str, name: str, keys: Sequence[SweptKey]) -> SweptKey:
@@ -139,8 +152,13 @@ def axis_along(
 
     Raises:
         AbsentNameError: no such key was swept.
+        UnfitOptionError: its values are words.
     """
-    along = find_key("along", name, keys)
+    along = find_key("along", name, [*keys, *word_keys(schemes)])
+    if along not in keys:
+        known = ", ".join(key.key for key in keys) or "none"
+        problem = f"names {along.key}, whose values are no numbers of an axis; there are {known}."
+        raise UnfitOptionError("along", problem)
     tied = tied_keys(schemes, keys, along)
     others = [key for key in keys if key is not along and key not in tied]
     along = replace(along, tied=tuple(key.name for key in tied))

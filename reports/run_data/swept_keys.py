@@ -121,9 +121,8 @@ def distinguishing_keys(
     others = [key for key in keys if key not in following]
     if _groups(flats, others) == _groups(flats, keys):
         keys = others
-    numbers = [key for key in numeric_differences(flats) if key in keys]
-    numbers = [key for key in numbers if _makes_an_axis(key, (*flats, *beside))]
-    words = [key for key in keys if key not in numbers]
+    words = [key for key in keys_of_words(flats, beside) if key in keys]
+    numbers = [key for key in keys if key not in words]
     partial = [key for key in words if any(key not in flat for flat in flats)]
     whole = sorted((key for key in words if key not in partial), key=lambda key: key != METHOD)
     chosen: list[str] = []
@@ -140,6 +139,13 @@ def following_keys(flats: Sequence[FlatScenario], swept: Collection[str]) -> set
     keys = chosen_keys(flats)
     varied = [key for key in keys if any(f"{key}.".startswith(f"{one}.") for one in swept)]
     return set(keys).difference(varied) if _groups(flats, varied) == _groups(flats, keys) else set()
+
+
+def keys_of_words(flats: Sequence[FlatScenario], beside: Sequence[FlatScenario]) -> list[str]:
+    """Keys in which scenarios differ and that make no axis, with those of the scenarios beside."""
+    numbers = numeric_differences(flats)
+    axes = {key for key in numbers if _makes_an_axis(key, (*flats, *beside))}
+    return [key for key in chosen_keys(flats) if key not in axes]
 
 
 def numeric_differences(flats: Sequence[FlatScenario]) -> list[str]:

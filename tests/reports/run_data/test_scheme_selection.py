@@ -7,6 +7,7 @@ import pytest
 
 from reports.figure_catalog import report_figures
 from reports.interactive.chart_data import chart_data
+from reports.report_options import read_options
 from reports.run_data.given_runs import schemes_of
 from reports.run_data.scheme_grouping import load_schemes, swept_keys
 from reports.run_data.scheme_selection import UnfitOptionError, named_schemes, sliced_schemes
@@ -80,6 +81,42 @@ def test_a_slice_at_a_number_leaves_out_what_has_none_there(tmp_path, write_run)
     (axis,) = swept_keys(schemes)
     points = chart_data(schemes, [axis])["sweep"]["points"]
     assert [point["at"] for point in points] == [[15.0], [20.0], ["none"], [None]]
+
+
+@pytest.fixture
+def solvers(tmp_path, write_run):
+    """Two solvers at two bands and three thresholds, of which one also sets a switch."""
+    return load_schemes(
+        [
+            write_run(
+                tmp_path / f"{solver}-{band}-{limit}", solver=solver, bandwidth=f"{band} MHz",
+                extra=f"budget: {{latency_threshold: {limit} ms}}\nevaluate: {{final: {final}}}",
+            )
+            for (solver, final), band, limit in itertools.product(
+                (("kkt", "true"), ("equal", "false")), (1, 2), (20, 25, 30)
+            )
+        ]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", ["allocation.solver: kkt", "solver: kkt", "final: true"])
+def test_a_slice_may_be_at_a_word(solvers, asked):
+    """It was said that these results do not have the key."""
+    at = read_options(overrides=[f"slice={{{asked}}}"]).slice
+    kept = sliced_schemes(solvers, at)
+    assert [scheme.values["allocation.solver"] for scheme in kept] == ["kkt"] * 6
+    assert {scheme.series for scheme in kept} == {"joint"}
+    with pytest.raises(UnfitOptionError, match=r'"solver fair", .* did you mean solver equal\?'):
+        sliced_schemes(solvers, {"solver": "fair"})
+
+
+def test_a_key_of_words_may_be_the_family(solvers):
+    """The keys of numbers are held at their middle value."""
+    options = read_options(overrides=["figures=rho-by-bandwidth", "family=allocation.solver"])
+    [figure], _ = report_figures(solvers, options)
+    assert "Shown: latency threshold 25 ms" in figure.caption
+    with pytest.raises(UnfitOptionError, match=r"along names allocation.solver, whose values are"):
+        report_figures(solvers, read_options(overrides=["along=solver"]))
 
 
 @pytest.mark.slow
