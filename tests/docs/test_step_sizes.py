@@ -106,6 +106,19 @@ def test_what_is_tuned_is_inside_a_grid_a_factor_of_20_wide_of_the_same_length_f
     assert len(counts) == 1 and not {0, 1, 2, 3, 4} & set(seeds)
 
 
+@pytest.mark.parametrize("page", ["methods", "papers/step-sizes"])
+def test_the_step_size_in_bold_is_the_best_of_its_line(page):
+    lines = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8").splitlines()
+    bold = [line for line in lines if line[:2] == "| " and re.search(r"\*\*[\d.]+\*\* \|", line)]
+    assert len(bold) > 20
+    for line in bold:
+        cells = [each.strip() for each in line.split("|")[2:]]  # of several seeds the mean ends it
+        read = [re.fullmatch(r"(?:.*: )?(\**)([\d.]+)\1", cell) for cell in cells]
+        found = [(float(each[2]), bool(each[1])) for each in read if each]
+        (best,) = [value for value, is_bold in found if is_bold]
+        assert best == max(value for value, _ in found), line
+
+
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "docs/notebooks").glob("*.ipynb")), ids=lambda path: path.stem
 )
