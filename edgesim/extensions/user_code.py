@@ -155,7 +155,12 @@ def describe(error: BaseException, path: Path, outside: int = 1) -> str:
     message = message.splitlines()[0] if message else "no message"
     cure = "; what it imports must be installed, or stand in the same file"
     needs = cure if isinstance(error, ModuleNotFoundError) else ""
-    return f"{path}:{line}: {type(error).__name__}: {message}{needs}"
+    return f"{path}:{line}: {type(error).__name__}: {message}{needs}{notes_of(error)}"
+
+
+def notes_of(error: BaseException) -> str:
+    """What was added to an error on its way (PEP 678), as the end of its sentence."""
+    return "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
 
 
 def lines_in(error: BaseException, path: Path) -> list[int | None]:

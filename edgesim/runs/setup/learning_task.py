@@ -6,7 +6,14 @@ from typing import Any
 
 from edgesim.errors import ScenarioKeyError
 from edgesim.extensions.entry_points import find_object
-from edgesim.extensions.user_code import code_path, guarded, lines_in, load_object, user_files
+from edgesim.extensions.user_code import (
+    code_path,
+    guarded,
+    lines_in,
+    load_object,
+    notes_of,
+    user_files,
+)
 from edgesim.records.run_tables.table_columns import SCHEMAS
 from edgesim.runs.setup.data_source import DataSource, divide_data
 from edgesim.scenario.loader import Scenario
@@ -21,6 +28,10 @@ from fl.task import LearningTask
 MODEL = ("learning", "model")
 # Columns that `edgesim.load_run` and others may put beside those of a run; other keys have dots.
 KEYS = frozenset(str(field.alias) for field in ScenarioKeys.model_fields.values())
+TAKEN_FOR = {  # by whether samples are codes: how to give the others
+    True: "whole numbers are codes; where they are none, give them as float32",
+    False: "real numbers and bytes are no codes; give those as int64",
+}
 OF_SEVERAL_RUNS = ("bits", "ci95", "seeds", "std_devices")  # beside a metric in tables of a report
 
 
@@ -68,10 +79,13 @@ def own_architecture(scenario: Scenario, model: Any, data: Any) -> architectures
     try:
         architecture.layout  # noqa: B018 (traces the module)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        of_user = any(lines_in(error, path) for path in user_files(scenario))
-        if of_user or isinstance(error, LearningError):
+        if isinstance(error, LearningError):
             raise
-        problem = f"{type(error).__name__}: {error}".splitlines()[0]
+        if "long" in str(error).lower():  # as torch calls int64 where a type does not fit
+            error.add_note(TAKEN_FOR[data.text])
+        if any(lines_in(error, path) for path in user_files(scenario)):
+            raise
+        problem = f"{type(error).__name__}: {error}".splitlines()[0] + notes_of(error)
         raise ModelError(f"model {name} fails on samples of {list(shape)}: {problem}") from error
     return architecture
 

@@ -1,12 +1,13 @@
-"""Codes that a shipped model does not know are refused before anything is trained."""
+"""Codes that a model does not know are refused before anything is trained."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from torch import nn
 
 from edgesim import load, simulate
-from edgesim.errors import RunError
+from edgesim.errors import RunError, ScenarioError
 from edgesim.runs.run import feasibility
 
 YAML = """
@@ -49,3 +50,43 @@ def test_codes_beyond_the_classes_are_one_sentence(text):
 @pytest.mark.slow
 def test_codes_of_the_classes_are_known(text):
     assert np.isfinite(simulate(text(2)).rounds.loss).all() and feasibility(text(2)).feasible
+
+
+class Line(nn.Linear):
+    """Of three numbers, so not of codes."""
+
+    def __init__(self, classes):
+        super().__init__(3, classes)
+
+
+class Words(nn.Sequential):
+    """Looks up codes."""
+
+    def __init__(self, classes):
+        super().__init__(nn.Embedding(3, 4), nn.Flatten(), nn.Linear(12, classes))
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "end"),
+    [
+        (Line, np.int64, "; whole numbers are codes; where they are none, give them as float32"),
+        (Words, np.uint8, "; real numbers and bytes are no codes; give those as int64"),
+        (Words, np.float32, "; real numbers and bytes are no codes; give those as int64"),
+    ],
+)
+def test_a_type_that_an_own_model_cannot_read_is_named(text, make, kind, end):
+    scenario, y = text(0), np.arange(8) % 3
+    x = np.zeros((8, 3), dtype=kind)
+    with pytest.raises(RunError, match=rf"model {make.__name__} fails on .*Long.*{end}$"):
+        simulate(scenario, data=(x, y, x, y), model=make)
+
+
+def test_so_it_is_where_the_code_is_in_a_file(text):
+    scenario = text(0)
+    code = "from torch import nn\n\nclass Net(nn.Linear):\n    def __init__(self):\n"
+    code += "        super().__init__(3, 3)\n\n    def forward(self, x):\n"
+    code += "        return super().forward(x)\n"
+    (scenario.folder / "net.py").write_text(code)
+    own = load(scenario.folder / "codes.yaml", "learning.model=./net.py:Net")
+    with pytest.raises(ScenarioError, match=r"net\.py:8: RuntimeError: .*; whole numbers are cod"):
+        feasibility(own, allow_code=True)
