@@ -128,7 +128,8 @@ def test_a_key_says_which_kinds_of_its_section_have_it(key, only_with):
 def test_a_short_key_is_explained_by_that_in_full(path, short, full):
     ((found,), (known,)) = (explain_key(key) for key in (short, full))
     assert found.key == short and found.meaning.startswith(known.meaning)
-    assert f"short for {full}" in found.meaning and found.example == known.example
+    assert f"in place of network.channel.path_loss, short for {full}" in found.meaning
+    assert found.example == known.example and not found.only_with
     channel = {"trace": "rates.csv", "end": "hold"} | {short.rpartition(".")[2]: found.example}
     written = ", ".join(f"{name}: {value}" for name, value in channel.items())
     read = load(path, [f"network.channel={{{written}}}"])
