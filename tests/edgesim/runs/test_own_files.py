@@ -26,10 +26,14 @@ def test_a_small_file_is_copied_however_large_the_data_set_is_elsewhere(
     rows = "".join(f"{i},{i % 4}\n" for i in range(40))
     (tmp_path / "below" / "who.csv").write_text("sample,device\n" + rows)
     given = load(path, [WHO, WHOLE, "rounds=1", "learning.dataset=../large.npz", *FEDAVG])
-    simulate(given, out=tmp_path / "run")
-    assert (tmp_path / "run" / "who.csv").read_text().endswith(rows)
-    longer = simulate(load(tmp_path / "run" / "scenario.yaml", "rounds=2"), out=tmp_path / "run")
-    assert longer.summary["rounds"] == 2
+    run = tmp_path / "runs" / "run"
+    simulate(given, out=run)
+    assert (run / "who.csv").read_text().endswith(rows)
+    again = load(run / "scenario.yaml", "rounds=2")
+    with pytest.raises(ScenarioError, match=r"is \.\./large\.npz, but there is no file "):
+        simulate(again)
+    (tmp_path / "runs" / "large.npz").symlink_to(tmp_path / "large.npz")  # as the guide says
+    assert simulate(again, out=run).summary["rounds"] == 2
 
 
 @pytest.mark.parametrize(
