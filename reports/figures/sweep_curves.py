@@ -23,6 +23,7 @@ from reports.styling.axes_and_legends import (
     legend,
     one_panel,
     set_scales,
+    ticks_at_values,
     widen_equal,
     within_percent,
     wrap,
@@ -185,8 +186,7 @@ def sweep_curves(
     values = sorted({value for line in lines for value in line.x})
     wide = values[0] > 0 and values[-1] >= 20 * values[0]
     set_scales(panel, style, x="log" if wide else "linear")
-    if panel.get_xscale() == "linear" and len(values) <= 8:
-        panel.set_xticks(values, [f"{value:g}" for value in values])
+    ticks_at_values(panel, values)
     if along.key == LATENCY_KEY and metric is LATENCY and thresholds_s(schemes):
         # many points, as on a logarithmic axis it is no straight line
         limits = np.geomspace(values[0], values[-1], 100) if values[0] > 0 else np.array(values)

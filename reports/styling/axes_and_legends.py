@@ -24,6 +24,8 @@ from reports.styling.unbroken_units import unbroken
 
 LARGER = 0.6  # of a marker that looks out from behind others
 ROUNDING = 1e-6  # relative; what differs by less is drawn as equal
+MOST_TICKS = 8  # at values of a sweep
+LEAST_APART = 1 / 9  # of a logarithmic axis, between two of them
 JOINT = "\0"  # within a label that is broken into lines; no label has one
 
 
@@ -163,6 +165,21 @@ def whole_numbers(axis: Axis, bins: Any = "auto") -> None:
         middle = round((low + high) / 2)
         name = "x" if axis is axis.axes.xaxis else "y"
         axis.axes.set(**{f"{name}lim": (middle - 0.5, middle + 0.5)})
+
+
+def ticks_at_values(panel: Axes, values: Sequence[float]) -> None:
+    """Ticks along x at the values themselves, where these are few and stand apart.
+
+    Args:
+        panel: whose x axis has its scale.
+        values: in ascending order.
+    """
+    is_log = panel.get_xscale() == "log"
+    shown = [value for value in values if value > 0 or not is_log]
+    apart = np.diff(np.log(shown)) if is_log else np.ones(1)
+    if len(shown) <= MOST_TICKS and (apart >= LEAST_APART * apart.sum()).all():
+        panel.set_xticks(shown, [f"{value:g}" for value in shown])
+        panel.set_xticks([], minor=True)
 
 
 def within_percent(panel: Axes, whole: float = 100.0) -> None:

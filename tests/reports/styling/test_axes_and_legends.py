@@ -8,7 +8,7 @@ from matplotlib import rcParams
 from matplotlib.figure import Figure
 from pytest import approx
 
-from reports.styling.axes_and_legends import legend, one_panel, staggered, wrap
+from reports.styling.axes_and_legends import legend, one_panel, staggered, ticks_at_values, wrap
 from reports.styling.figure_style import STYLES, styled
 
 
@@ -17,6 +17,17 @@ def test_markers_of_few_rounds_are_at_most_1_6_times_as_large_as_the_last():
     sizes = [staggered(i, 8, 5)["ms"] / rcParams["lines.markersize"] for i in range(8)]
     assert (sizes[0], sizes[-1]) == (approx(1.6), 1.0) and sizes == sorted(sizes, reverse=True)
     assert staggered(0, 1, 5)["ms"] == staggered(0, 8, 7)["ms"] == rcParams["lines.markersize"]
+
+
+@pytest.mark.parametrize(
+    ("values", "are_shown"), [([0.6, 1.2, 2.4, 4.8], True), ([1.0, 99.0, 100.0], False)]
+)
+def test_ticks_of_a_logarithmic_axis_stand_at_values_that_have_room(values, are_shown):
+    panel = Figure().subplots()
+    panel.plot(values, values)
+    panel.set_xscale("log")
+    ticks_at_values(panel, values)
+    assert (list(panel.get_xticks()) == values) is are_shown
 
 
 @pytest.mark.parametrize("serif", [False, True])
