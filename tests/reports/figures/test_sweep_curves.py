@@ -234,7 +234,7 @@ def test_the_threshold_is_itself_between_the_points_of_a_logarithmic_axis(
     lines, _ = swept.sweep_lines(schemes, [threshold], threshold, LATENCY)
     figure = drawn(lambda s, look: swept.sweep_curves(s, lines, threshold, LATENCY, look), schemes)
     (panel,) = figure.axes
-    (x, y), *_ = (each.get_data() for each in panel.lines if each.get_label() == "threshold")
+    ((x, y),) = (each.get_data() for each in panel.lines if each.get_label() == "threshold")
     assert panel.get_xscale() == "log" and len(x) > 50 and list(y) == approx(list(x))
     assert [text.get_text() for text in panel.get_xticklabels()] == ["10", "1000"]  # no decades
 
