@@ -35,8 +35,8 @@ def explain_key(key: str | None = None, of_methods: Sequence[KeyInfo] = ()) -> l
     found = [info for info in infos if info.key == plain or info.key.startswith(plain + ".")]
     if plain in SHORT_KEYS:
         (full,) = (info for info in infos if info.key == SHORT_KEYS[plain])
-        place, _, _ = full.key.rpartition(".")  # refused beside the short form
-        meaning = f"{full.meaning}; in place of {place}, short for {full.key} with model: trace"
+        section = full.key.rpartition(".")[0]  # refused beside the short form
+        meaning = f"{full.meaning}; in place of {section}, short for {full.key} with model: trace"
         return [replace(full, key=plain, meaning=meaning, only_with="")]
     if not found:
         problem = unknown_key(plain, [info.key for info in of_methods])
