@@ -86,7 +86,7 @@ def test_finished_runs_have_the_section_report_of_the_file_as_it_is_now(of_file,
     sections = (
         "",
         "report: {untuned: Steps of others.}\n",
-        "report: {beside: liu, schemes: {a: proposed, b: equal-resource}, untuned: None.}\n",
+        "report: {beside: liu, schemes: {a: proposed}, untuned: None.}\n",
         "report: {untuned: Steps of others.}\n",
         "",
     )
