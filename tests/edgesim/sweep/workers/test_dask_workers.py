@@ -10,12 +10,38 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
+from edgesim import load, simulate
 from edgesim.cli.app import app
 from edgesim.errors import RunError
 from edgesim.sweep.scheduling import PointScheduler
 from edgesim.sweep.sweep_folder import SweepFolder
 from edgesim.sweep.sweep_plan import plan_sweep
 from edgesim.sweep.workers.dask_workers import DaskWorkers
+from tests.conftest import FEW
+
+OWN = """
+from dataclasses import dataclass
+import numpy as np
+from torch import nn
+from fl.methods.fedavg import FedAvg
+
+def data():
+    x, y = np.random.default_rng(3).random((40, 9), dtype=np.float32), np.arange(40) % 2
+    return {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
+
+class Net(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(9, 4), nn.ReLU(), nn.Linear(4, 2))
+
+@dataclass(frozen=True, eq=False)
+class Mine(FedAvg):
+    def local_update(self, state, k, w, grant):
+        mask = self.task.tensor(self.trained_weights(state, grant))
+        return (self.training(w, mask, state.g, k, penalty=lambda v: (v - w).square().sum()),)
+
+def last_two(view, count, stream):
+    return [2, 3]
+"""
 
 
 def pids(backend):
@@ -39,6 +65,28 @@ def test_dask_gives_the_same_bytes_though_a_worker_is_killed(tmp_path, undisturb
         folder.close()
     assert victim.killed and {status for status, _ in folder.status.values()} == {"done"}
     long_sweep.same(undisturbed, tmp_path / "s")
+
+
+@pytest.mark.slow
+def test_code_of_the_user_gives_the_same_bytes_at_workers_of_dask(tmp_path, monkeypatch):
+    """Data, model, method and selection; workers carry out points of a sweep, or jobs of a run."""
+    pytest.importorskip("distributed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "few.yaml").write_text(FEW)
+    (tmp_path / "own.py").write_text(OWN)
+    parts = {"dataset": "data", "model": "Net", "method.name": "Mine", "selection": "last_two"}
+    own = [f"learning.{key}=./own.py:{name}" for key, name in parts.items()]
+    own += ["learning.partition={kind: iid}", "rounds=2"]
+    here = simulate(load("few.yaml", own), out=tmp_path / "here", allow_code=True)
+    jobs = load("few.yaml", [*own, "learning.executor=dask"])
+    simulate(jobs, out=tmp_path / "jobs", allow_code=True)
+    dask = ["--backend", "dask", "--workers", "1", "--allow-code", "--out", "points"]
+    result = CliRunner().invoke(app, ["sweep", "few.yaml", *own, "--seeds", "0", *dask])
+    assert result.exit_code == 0, result.output
+    (point,) = (tmp_path / "points" / "points").iterdir()
+    for name in ("rounds.csv", "device_rounds.parquet", "model.safetensors"):
+        expected = (here.folder / name).read_bytes()
+        assert [(at / name).read_bytes() for at in (point, tmp_path / "jobs")] == [expected] * 2
 
 
 @pytest.fixture
