@@ -7,19 +7,23 @@ Half of the time of a drawing goes into finding out what is to be drawn: ticks, 
 from __future__ import annotations
 
 import io
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from matplotlib import image as mpl_image
-from matplotlib.backend_bases import GraphicsContextBase, RendererBase
+from matplotlib.backend_bases import FigureCanvasBase, GraphicsContextBase, RendererBase
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.backends.backend_mixed import MixedModeRenderer
 from matplotlib.backends.backend_pdf import PdfFile, RendererPdf
 from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Affine2D, Transform, TransformedBbox, TransformedPath
+from PIL import Image
 
 POINTS = 72  # dots per inch of PDF and SVG, whose unit is the point
+LineHeights = tuple[float, float, float] | tuple[None, None, None]
 
 
 def draw_formats(
@@ -58,18 +62,54 @@ def draw_formats(
     finally:
         pdf.close()
         drawn.dpi = before
-    pixels = np.asarray(agg.renderer.buffer_rgba())
-    mpl_image.imsave(
-        png_file, pixels, format="png", dpi=dpi, metadata=metadata["png"], pil_kwargs=png
-    )
+    dots = Image.fromarray(np.asarray(agg.renderer.buffer_rgba()))
+    dots.convert("RGB").save(png_file, format="png", dpi=(dpi, dpi), **png)
     svg_bytes = svg_file.getvalue().encode("utf-8")
     return {"pdf": pdf_file.getvalue(), "png": png_file.getvalue(), "svg": svg_bytes}
 
 
-class CombinedRenderer(RendererBase):
+class PointsRenderer(RendererBase):
+    """Measures texts in points, as SVG has them; each once for all figures."""
+
+    def get_text_width_height_descent(
+        self, s: str, prop: FontProperties, ismath: Any
+    ) -> tuple[float, float, float]:
+        return _text_size(s, prop.copy(), ismath)
+
+    def _get_font_height_metrics(self, prop: FontProperties) -> LineHeights:
+        """Else matplotlib reads them from the font's file for every text, longer than the rest."""
+        return _line_heights(prop.copy())
+
+
+@lru_cache(maxsize=10_000)
+def _text_size(s: str, prop: FontProperties, ismath: Any) -> tuple[float, float, float]:
+    return text_to_path.get_text_width_height_descent(s, prop, ismath)
+
+
+@lru_cache(maxsize=100)
+def _line_heights(prop: FontProperties) -> LineHeights:
+    """Ascent, descent and gap between lines of a font; None where its file does not say."""
+    font = get_font(findfont(prop))
+    table, scale = font.get_sfnt_table("OS/2"), prop.get_size_in_points() / font.units_per_EM
+    if table is None:
+        return None, None, None
+    ascent, descent = scale * table["sTypoAscender"], -scale * table["sTypoDescender"]
+    return ascent, descent, scale * table["sTypoLineGap"]
+
+
+class PointsCanvas(FigureCanvasBase):
+    """Lays a figure out by the texts that `draw_formats` draws."""
+
+    renderer = PointsRenderer()
+
+    def get_renderer(self) -> PointsRenderer:
+        return self.renderer
+
+
+class CombinedRenderer(PointsRenderer):
     """Passes what is drawn in points, y upwards, to the renderers of PDF, SVG and PNG.
 
-    The state of a drawing (`new_gc`) is that of PDF, the extent of texts that of SVG.
+    The state of a drawing (`new_gc`) is that of PDF.
     """
 
     def __init__(self, pdf: RendererPdf, svg: RendererSVG, agg: ScaledAgg) -> None:
@@ -101,9 +141,6 @@ class CombinedRenderer(RendererBase):
         down = self.svg.height - y
         for renderer in (self.svg, self.agg):
             renderer.draw_text(gc, x, down, *text, **more)
-
-    def get_text_width_height_descent(self, *text: Any, **more: Any) -> tuple[float, float, float]:
-        return self.svg.get_text_width_height_descent(*text, **more)
 
     def open_group(self, s: str, gid: str | None = None) -> None:
         self.svg.open_group(s, gid)

@@ -12,8 +12,9 @@ from io import TextIOWrapper
 
 RESUMABLE = ("run", "sweep")
 # With the usual 700 the garbage collector looks through all libraries again and again while they
-# are imported and while figures are drawn: a seventh of a run of one round, and of a report.
-NEW_OBJECTS_TO_COLLECT = 50_000
+# are imported and while figures are drawn. With the look at the end that is a quarter of a run of
+# one round.
+NEW_OBJECTS_TO_COLLECT = 500_000
 
 
 def main() -> None:
@@ -29,6 +30,7 @@ def main() -> None:
         app()
     finally:
         ignore()
+        gc.freeze()  # else the collector looks through all libraries once more while Python ends
 
 
 def _stop_sentence(arguments: list[str]) -> str:

@@ -200,27 +200,36 @@ def phase_lengths_s(scheme: Scheme, who: str) -> dict[str, float]:
         who: SLOWEST, in every round the device whose last phase ends last; or MEAN, over the
             devices that took part.
     """
-    means = [_by_phase(run, who).mean() for run in scheme.runs]
-    names = dict.fromkeys(name for each in means for name in each.index)
-    return {name: sum(float(each.get(name, 0.0)) for each in means) / len(means) for name in names}
+    means = [_mean_lengths_s(run, who) for run in scheme.runs]
+    names = dict.fromkeys(name for each in means for name in each)
+    return {name: sum(each.get(name, 0.0) for each in means) / len(means) for name in names}
 
 
-def _by_phase(run: FinishedRun, who: str) -> pd.DataFrame:
-    """Seconds of each round (rows) in each phase (columns); waiting is the rest of its latency."""
+def _mean_lengths_s(run: FinishedRun, who: str) -> dict[str, float]:
+    """Phase -> seconds per round, mean over the rounds; waiting is the rest of their latency."""
     spans = run.spans[~run.spans["phase"].isin(("idle", "off"))]
-    spans = spans.assign(length_s=spans["end_s"] - spans["start_s"])
-    names = list(dict.fromkeys(spans["phase"]))
-    keys = ["round", "device"]
-    pivot = {"index": keys, "columns": "phase", "values": "length_s", "aggfunc": "sum"}
-    device = spans.pivot_table(**pivot, sort=False)[names].fillna(0.0)
+    ends_s = spans["end_s"].to_numpy()
+    phases, names = pd.factorize(spans["phase"])
+    # a job of this figure is a device in a round, and its number is in the order of both
+    g, k = (spans[name].to_numpy() for name in ("round", "device"))
+    devices = k.max(initial=0) + 1
+    jobs, job = np.unique(g * devices + k, return_inverse=True)
+    lengths_s = np.zeros((len(jobs), len(names)))
+    np.add.at(lengths_s, (job, phases), ends_s - spans["start_s"].to_numpy())
+    rounds, first, count = np.unique(jobs // devices, return_index=True, return_counts=True)
     if who == MEAN:
-        table = device.groupby("round").mean()
+        in_round_s = np.add.reduceat(lengths_s, first, axis=0) / count[:, None]
     else:
-        last = spans.groupby(keys)["end_s"].max().groupby("round").idxmax()
-        table = (device.loc[last.tolist()] if len(last) else device).droplevel("device")
-    latency = run.rounds.set_index("round")["latency_s"]
-    table = table.reindex(latency.index, fill_value=0.0)
-    return table.assign(**{WAITING: (latency - table.sum(axis=1)).clip(lower=0.0)})
+        last_s = np.full(len(jobs), -np.inf)
+        np.maximum.at(last_s, job, ends_s)
+        bounds = zip(first, first + count, strict=True)
+        in_round_s = lengths_s[[i + int(last_s[i:j].argmax()) for i, j in bounds]]
+    played, latency_s = (run.rounds[name].to_numpy() for name in ("round", "latency_s"))
+    in_phases_s = np.zeros((len(played), len(names)))
+    in_phases_s[np.searchsorted(played, rounds)] = in_round_s
+    waiting_s = np.maximum(latency_s - in_phases_s.sum(axis=1), 0.0)
+    means = np.mean(np.column_stack([in_phases_s, waiting_s]), axis=0)
+    return dict(zip([*names, WAITING], means.tolist(), strict=True))
 
 
 def phase_table(schemes: list[Scheme]) -> Table:

@@ -28,6 +28,7 @@ from reports.styling.timeline_lanes import (
     white_edge,
 )
 
+OF_JOB = ["device", "edge_round"]  # columns
 MOST_DEVICES = 20  # rows of a timeline; of more devices, this many are shown
 MOST_HANDED_OVER = 8  # of these, devices that are shown because they were handed over
 STATUS_MARKS: dict[str, dict[str, Any]] = {
@@ -52,14 +53,10 @@ class LoggedRound(NamedTuple):
 def logged_round(run: FinishedRun, g: int) -> LoggedRound:
     """Round g of a run."""
     row = run.rounds[run.rounds["round"] == g].iloc[0]
-    ended, spans = (
-        # the columns of a table win over those that begin it
-        pd.DataFrame({"edge_round": 0, **table[table["round"] == g]})
-        for table in (run.device_rounds, run.spans)
-    )
+    found = (table[table["round"] == g] for table in (run.device_rounds, run.spans))
+    ended, spans = (each if "edge_round" in each else each.assign(edge_round=0) for each in found)
     # Where jobs overlap, a device can end several in a round.
-    of_job = ["device", "edge_round"]
-    status = ended.drop_duplicates(of_job, keep="last").set_index(of_job)["status"]
+    status = ended.drop_duplicates(OF_JOB, keep="last").set_index(OF_JOB)["status"]
     time_s, latency_s = float(row["time_s"]), float(row["latency_s"])
     return LoggedRound(spans, time_s - latency_s, latency_s, status)
 
@@ -73,8 +70,9 @@ def middle_round(schemes: list[Scheme]) -> int:
 def shares_axis(schemes: list[Scheme]) -> bool:
     """One time axis for all panels, unless the longest round would squeeze the shortest."""
     g = middle_round(schemes)
-    latency = [logged_round(scheme.first, g).latency_s for scheme in schemes]
-    return max(latency) <= 3 * min(latency)
+    rounds = [scheme.first.rounds for scheme in schemes]
+    latency_s = [table["latency_s"].to_numpy()[table["round"] == g][0] for table in rounds]
+    return bool(max(latency_s) <= 3 * min(latency_s))
 
 
 def shown_devices(logged: LoggedRound) -> list[int]:
@@ -134,10 +132,11 @@ def _draw_round(
     lane = {device: i for i, device in enumerate(shown)}
     spans, start = logged.spans[logged.spans["device"].isin(shown)], logged.start_s
     drawn = draw_spans(panel, spans, lane, fill, start, scale)
-    for (device, edge_round), status in logged.status.items():
-        if device in lane:
-            own = spans[(spans["device"] == device) & (spans["edge_round"] == edge_round)]
-            _mark_status(panel, lane[device], status, (own["end_s"].max() - start) * scale)
+    ends_s = spans.groupby(OF_JOB)["end_s"].max().to_dict()
+    for job, status in logged.status.items():
+        if job[0] in lane:
+            end = (ends_s.get(job, math.nan) - start) * scale
+            _mark_status(panel, lane[job[0]], status, end)
     if scheme.threshold_s is not None:
         line = THRESHOLD_LINE | {"path_effects": white_edge(0.9)}
         panel.axvline(scheme.threshold_s * scale, **line)

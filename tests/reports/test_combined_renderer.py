@@ -11,7 +11,7 @@ from matplotlib import patheffects, pyplot, rc_context
 from PIL import Image
 
 from reports.combined_renderer import draw_formats
-from reports.figure_files import FILE_METADATA, PNG_COMPRESSION
+from reports.figure_files import FILE_METADATA, KINDS, PNG_COMPRESSION
 from reports.styling.figure_style import SCREEN, styled
 
 DPI = 120
@@ -34,9 +34,9 @@ def drawn():
         figure.colorbar(image)
         one = draw_formats(figure, DPI, FILE_METADATA, PNG_COMPRESSION)
         each = {}
-        for kind, metadata in FILE_METADATA.items():
+        for kind in KINDS:
             out = io.BytesIO()
-            figure.savefig(out, format=kind, dpi=DPI, metadata=metadata)
+            figure.savefig(out, format=kind, dpi=DPI, metadata=FILE_METADATA.get(kind))
             each[kind] = out.getvalue()
         pyplot.close(figure)
     return {kind: (one[kind], each[kind]) for kind in each}
