@@ -34,7 +34,7 @@ def draw_formats(
     Args:
         drawn: the figure; without a layout engine.
         dpi: dots per inch of the PNG, and of images within the others.
-        metadata: of each format, as `Figure.savefig` takes it.
+        metadata: of PDF and SVG, as `Figure.savefig` takes it; a PNG has none.
         png: options of its encoder.
 
     Returns:
